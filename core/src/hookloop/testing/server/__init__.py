@@ -1,0 +1,39 @@
+"""A strict local server that plays scripts to real SDKs and refuses what the real APIs refuse."""
+
+from .notation import DONE, ant, calls, cbd, cbe, cbs, chunk, ijd, md, ms, mstop, tc
+from .record import Departure, Recorded, Refusal, Violation
+from .rules import check_chat, check_messages, check_responses
+from .steps import Chunks, Cut, Delay, Deltas, ErrorEvent, Fail, Raw, Sse, Step
+from .strict import StrictServer
+
+__all__ = [
+    "DONE",
+    "Chunks",
+    "Cut",
+    "Delay",
+    "Deltas",
+    "Departure",
+    "ErrorEvent",
+    "Fail",
+    "Raw",
+    "Recorded",
+    "Refusal",
+    "Sse",
+    "Step",
+    "StrictServer",
+    "Violation",
+    "ant",
+    "calls",
+    "cbd",
+    "cbe",
+    "cbs",
+    "check_chat",
+    "check_messages",
+    "check_responses",
+    "chunk",
+    "ijd",
+    "md",
+    "ms",
+    "mstop",
+    "tc",
+]

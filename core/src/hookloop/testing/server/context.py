@@ -1,0 +1,28 @@
+"""What rendering an answer needs to know beside the reply."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from .cutting import Cutter
+from .record import Recorded
+
+CREATED = 1_790_000_000
+"""The time that answers carry, in seconds; the server has no clock, so that equal scripts give equal bytes."""
+
+
+@dataclass(frozen=True, slots=True)
+class Context:
+    """One answer's surroundings. `new` makes an identifier with the given prefix; `cut` cuts texts into deltas."""
+
+    request: Recorded
+    new: Callable[[str], str]
+    cut: Cutter
+    profile: str | None = None
+    created: int = CREATED
+
+    @property
+    def model(self) -> str:
+        """The model that answers: the one that was asked."""
+        return self.request.model

@@ -1,0 +1,61 @@
+"""How a rule is written down: a name, a source mark, and a generator that yields what is wrong."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass, replace
+from typing import Generic, Literal, TypeAlias, TypeVar
+
+from hookloop.testing.server.record import Violation
+
+V = TypeVar("V")
+Mark: TypeAlias = Literal["doc", "seen", "sdk", "guess"]
+Finding: TypeAlias = "str | Violation"
+
+
+@dataclass(frozen=True, slots=True)
+class Rule(Generic[V]):
+    """One thing an API refuses. `mark` says where it is known from, `about` what it is."""
+
+    name: str
+    mark: Mark
+    about: str
+    check: Callable[[V], Iterable[Finding]]
+
+
+class Rulebook(Generic[V]):
+    """The rules of one API, in the order in which they are looked at. `V` is what they look at."""
+
+    def __init__(self) -> None:
+        self.rules: dict[str, Rule[V]] = {}
+
+    def rule(
+        self, name: str, mark: Mark = "seen"
+    ) -> Callable[[Callable[[V], Iterable[Finding]]], Callable[[V], Iterable[Finding]]]:
+        """Register a check under a name. It yields a message, or a `Violation` where more than the message differs."""
+
+        def register(check: Callable[[V], Iterable[Finding]]) -> Callable[[V], Iterable[Finding]]:
+            self.rules[name] = Rule(name, mark, (check.__doc__ or "").strip(), check)
+            return check
+
+        return register
+
+    def find(self, view: V, off: Iterable[str] = ()) -> list[Violation]:
+        """Everything that is wrong, in the order of the rules, without the rules that are off."""
+        skipped = frozenset(off)
+        return [found for rule in self.rules.values() if rule.name not in skipped for found in _named(rule, view)]
+
+    @property
+    def names(self) -> Mapping[str, str]:
+        """Each rule's name and what it is about."""
+        return {name: rule.about for name, rule in self.rules.items()}
+
+
+def _named(rule: Rule[V], view: V) -> Iterator[Violation]:
+    for finding in rule.check(view):
+        yield Violation(rule.name, finding) if isinstance(finding, str) else replace(finding, rule=rule.name)
+
+
+def fault(message: str, status: int = 400, code: str | None = None, param: str | None = None) -> Violation:
+    """A violation whose status, code or param is not the usual one; the registry fills in the rule's name."""
+    return Violation("", message, status, "", code, param)
