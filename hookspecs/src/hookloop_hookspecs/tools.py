@@ -2,61 +2,23 @@
 
 from __future__ import annotations
 
-import threading
+import difflib
+import functools
+import inspect
+import re
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from dataclasses import dataclass, field
-from typing import Any, Protocol, TypeVar, overload, runtime_checkable
+from dataclasses import dataclass, fields, replace
+from typing import Any, Final, Protocol, TypeVar, overload, runtime_checkable
 
+from .context import SuspendCall, ToolContext, ToolError
 from .entries import ToolSpec
-from .messages import ToolCall
+from .errors import ConfigError
+from .parameters import innermost
 from .schema import ArgumentsError, Signature, describe
-from .verdicts import Decision
 
 __all__ = ["ArgumentsError", "SuspendCall", "Tool", "ToolContext", "ToolError", "Toolset", "as_tool", "tool"]
 
 F = TypeVar("F", bound=Callable[..., Any])
-
-
-class ToolError(Exception):
-    """Raised by a tool to tell the model something. Its text goes to the model as an error result."""
-
-
-class SuspendCall(BaseException):
-    """What `ToolContext.suspend` raises; the engine turns it into a suspended call. Tools let it pass."""
-
-    def __init__(self, question: str, expires: float | None = None) -> None:
-        super().__init__(question)
-        self.question = question
-        self.expires = expires
-
-
-@dataclass(slots=True, eq=False)
-class ToolContext:
-    """What a tool may know of its call. A tool asks for it with a parameter annotated `ToolContext`.
-
-    `key` is an idempotency key made of conversation, turn, round and position: the same for a repeated run of the same
-    call, never the same for two calls. `cancel` is set when the turn is cancelled; a long tool in a thread looks at it.
-    `deps` is what the caller gave to `run(..., deps=…)`.
-    """
-
-    conversation: str
-    turn: str
-    round: int
-    call: ToolCall
-    key: str
-    deps: Any = None
-    cancel: threading.Event = field(default_factory=threading.Event)
-    decision: Decision | None = None
-
-    def suspend(self, question: str, expires: float | None = None) -> Decision:
-        """Wait for a decision. The first time the call is suspended here and later called again from its start; then this
-        returns the decision.
-
-        Arguments: `question` for whoever decides; `expires` in seconds from now, after which it counts as denied.
-        """
-        if self.decision is not None:
-            return self.decision
-        raise SuspendCall(question, expires)
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -96,9 +58,86 @@ class Tool:
 
     def call(self, kwargs: Mapping[str, Any], context: ToolContext) -> Any:
         """Call the function with validated arguments; the value, or an awaitable where the tool is async."""
-        injected = {name: context for name in self.signature.injected}
+        injected = dict.fromkeys(self.signature.injected, context)
         return self.signature.invoke(self.function, {**kwargs, **injected})
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         """The plain function, for use outside a turn."""
         return self.function(*args, **kwargs)
+
+    def __get__(self, instance: object, owner: type | None = None) -> Tool:
+        """In a class body: the tool of one object, bound as a method is."""
+        if not self.signature.unbound or (instance is None and not isinstance(self.function, classmethod)):
+            return self
+        bound = self.function.__get__(instance, owner)
+        return replace(self, function=bound, signature=replace(self.signature, unbound=False))
+
+
+@runtime_checkable
+class Toolset(Protocol):
+    """Tools that share something to open and close: a connection, a process, a temporary folder.
+
+    `tools` is read after `open`; both may be `def` or `async def`.
+    """
+
+    @property
+    def tools(self) -> Sequence[Tool | Callable[..., Any]]:
+        """The tools, or functions to make them of."""
+        ...
+
+    def open(self) -> Awaitable[None] | None:
+        """Called once per turn, before the tools are read."""
+        ...
+
+    def close(self) -> Awaitable[None] | None:
+        """Called when the turn ends, whatever happened."""
+        ...
+
+
+@overload
+def tool(function: Callable[..., Any], /) -> Tool: ...
+
+
+@overload
+def tool(function: None = None, /, **options: Any) -> Callable[[Callable[..., Any]], Tool]: ...
+
+
+def tool(function: Callable[..., Any] | None = None, /, **options: Any) -> Tool | Callable[[Callable[..., Any]], Tool]:
+    """Make a tool of a function, sync or async."""
+    if function is None:
+        return lambda f: _made(f, **options)
+    return _made(function, **options)
+
+
+def _made(
+    function: Any, *, schema: Any = None, name: str | None = None, description: str | None = None, **options: Any
+) -> Tool:
+    signature = describe(function, schema=schema)
+    return Tool(
+        name=name or innermost(function).__name__,
+        description=signature.description if description is None else description,
+        signature=signature,
+        function=function,
+        is_async=is_async(function),
+        **options,
+    )
+
+
+def as_tool(thing: object) -> Tool:
+    """A tool as it is, or one made of a function. Raises `ConfigError` for anything else."""
+    if isinstance(thing, Tool):
+        return thing
+    if callable(thing):
+        return _made(thing)
+    raise ConfigError(f"not a tool: {thing!r}")
+
+
+def is_async(function: Any) -> bool:
+    """Whether calling it gives an awaitable; sees through partials, methods and callable objects."""
+    while isinstance(function, functools.partial):
+        function = function.func
+    if isinstance(function, staticmethod | classmethod):
+        function = function.__func__
+    return inspect.iscoroutinefunction(function) or inspect.iscoroutinefunction(
+        type(function).__call__
+    )

@@ -1,0 +1,52 @@
+"""What a tool may be told while it runs, and the two ways in which it may end on purpose."""
+
+from __future__ import annotations
+
+import threading
+from dataclasses import dataclass, field
+from typing import Any
+
+from .messages import ToolCall
+from .verdicts import Decision
+
+
+class ToolError(Exception):
+    """Raised by a tool to tell the model something. Its text goes to the model as an error result."""
+
+
+class SuspendCall(BaseException):
+    """What `ToolContext.suspend` raises; the engine turns it into a suspended call. Tools let it pass."""
+
+    def __init__(self, question: str, expires: float | None = None) -> None:
+        super().__init__(question)
+        self.question = question
+        self.expires = expires
+
+
+@dataclass(slots=True, eq=False)
+class ToolContext:
+    """What a tool may know of its call. A tool asks for it with a parameter annotated `ToolContext`.
+
+    `key` is an idempotency key made of conversation, turn, round and position: the same for a repeated run of the same
+    call, never the same for two calls. `cancel` is set when the turn is cancelled; a long tool in a thread looks at it.
+    `deps` is what the caller gave to `run(..., deps=…)`.
+    """
+
+    conversation: str
+    turn: str
+    round: int
+    call: ToolCall
+    key: str
+    deps: Any = None
+    cancel: threading.Event = field(default_factory=threading.Event)
+    decision: Decision | None = None
+
+    def suspend(self, question: str, expires: float | None = None) -> Decision:
+        """Wait for a decision. The first time the call is suspended here and later called again from its start; then this
+        returns the decision.
+
+        Arguments: `question` for whoever decides; `expires` in seconds from now, after which it counts as denied.
+        """
+        if self.decision is not None:
+            return self.decision
+        raise SuspendCall(question, expires)

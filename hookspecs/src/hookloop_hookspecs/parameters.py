@@ -1,0 +1,287 @@
+"""Reading a function: its parameters, their types, and how it wants to be called.
+
+Sees through partials, bound methods, wrappers and callable objects. Annotations are resolved one by one, so a name that
+exists only for type checkers spoils nothing but its own parameter.
+"""
+
+from __future__ import annotations
+
+import functools
+import inspect
+import re
+import sys
+import types
+import typing
+from collections import ChainMap
+from collections.abc import Callable, Iterable, Iterator, Mapping, MutableMapping
+from dataclasses import dataclass
+from typing import Annotated, Any, Final, Union, Unpack, get_args, get_origin
+
+from .context import ToolContext
+from .docstrings import Docs, read_docstring
+from .errors import ConfigError
+
+EMPTY: Final = inspect.Parameter.empty
+_Kind = inspect.Parameter
+_CONTEXT_NAMES: Final = {"ctx", "context"}
+_RECEIVERS: Final = {"self", "cls"}
+
+
+@dataclass(frozen=True, slots=True)
+class Parameter:
+    """A parameter that the model fills. `default` is `EMPTY` where there is none."""
+
+    name: str
+    annotation: Any
+    default: Any = EMPTY
+    description: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Layout:
+    """How to call a function with keyword arguments: `positional` go by place (name and default), then `variadic`."""
+
+    positional: tuple[tuple[str, Any], ...] = ()
+    variadic: str = ""
+
+    def call(self, function: Callable[..., Any], kwargs: Mapping[str, Any]) -> Any:
+        """Call it. Raises `TypeError` as the function itself would."""
+        if not self.positional and not self.variadic:
+            return function(**kwargs)
+        rest = dict(kwargs)
+        more = rest.pop(self.variadic, ()) if self.variadic else ()
+        return function(*self._by_place(rest, bool(more)), *more, **rest)
+
+    def _by_place(self, rest: dict[str, Any], every: bool) -> list[Any]:
+        last = max((i for i, (name, _) in enumerate(self.positional) if every or name in rest), default=-1)
+        values = []
+        for name, default in self.positional[: last + 1]:
+            value = rest.pop(name, default)
+            if value is EMPTY:
+                raise TypeError(f"missing argument {name!r}")
+            values.append(value)
+        return values
+
+
+@dataclass(frozen=True, slots=True)
+class Reading:
+    """What a function's signature says.
+
+    `injected` are the parameters that receive the context; `reserved` names are not the model's to use; `extra` is the
+    type of further keyword arguments (`EMPTY` where the function takes none); `unbound` is true for a method's function
+    that still waits for its object.
+    """
+
+    label: str
+    docs: Docs
+    parameters: tuple[Parameter, ...]
+    injected: tuple[str, ...]
+    reserved: frozenset[str]
+    extra: Any
+    unbound: bool
+    layout: Layout
+
+
+def innermost(function: Any) -> Any:
+    """The plain function below partials, bound methods, static and class methods, wrappers and callable objects."""
+    while True:
+        if isinstance(function, functools.partial):
+            function = function.func
+        elif isinstance(function, staticmethod | classmethod) or inspect.ismethod(function):
+            function = function.__func__
+        elif hasattr(function, "__wrapped__"):
+            function = function.__wrapped__
+        elif inspect.isroutine(function) or inspect.isclass(function):
+            return function
+        else:
+            function = type(function).__call__
+
+
+def label_of(function: Any) -> str:
+    """How messages name a function."""
+    inner = innermost(function)
+    return str(getattr(inner, "__qualname__", None) or repr(inner))
+
+
+def read_function(function: Any, declared: frozenset[str] | None = None) -> Reading:
+    """Read a function's signature and docstring.
+
+    `declared` are the arguments of a schema that the caller brought along: then annotations matter only for what is
+    injected. Raises `ConfigError` for a parameter that a model could not be told about.
+    """
+    raw, unbound = _parameters(function)
+    scope = _Scope(innermost(function), label_of(function))
+    docs = read_docstring(_docstring(function))
+    injected = tuple(p.name for p in raw if _is_injected(p, scope, declared))
+    bound = frozenset(function.keywords) if isinstance(function, functools.partial) else frozenset()
+    reserved = bound | frozenset(injected)
+    open_ = [p for p in raw if p.name not in reserved]
+    filled = [] if declared is not None else [f for p in open_ for f in _filled(p, scope, docs)]
+    return Reading(
+        scope.label, docs, tuple(filled), injected, reserved, _extra(open_, scope, declared), unbound, _layout(raw)
+    )
+
+
+def _parameters(function: Any) -> tuple[list[inspect.Parameter], bool]:
+    target = function.__func__ if isinstance(function, classmethod | staticmethod) else function
+    try:
+        raw = list(inspect.signature(target).parameters.values())
+    except (TypeError, ValueError) as error:
+        raise ConfigError(f"{label_of(function)} tells no signature; wrap it in a function with annotations") from error
+    unbound = isinstance(function, classmethod) or _awaits_object(function, raw)
+    return (raw[1:] if unbound else raw), unbound
+
+
+def _awaits_object(function: Any, raw: list[inspect.Parameter]) -> bool:
+    if not inspect.isfunction(function) or not raw:
+        return False
+    return raw[0].name in _RECEIVERS and raw[0].annotation is EMPTY and raw[0].default is EMPTY
+
+
+def _docstring(function: Any) -> str | None:
+    inner = innermost(function)
+    if inner.__doc__ or inspect.isroutine(function) or isinstance(function, functools.partial):
+        return getattr(inner, "__doc__", None)
+    return type(function).__doc__
+
+
+def _layout(raw: list[inspect.Parameter]) -> Layout:
+    variadic = next((p.name for p in raw if p.kind is _Kind.VAR_POSITIONAL), "")
+    kinds = {_Kind.POSITIONAL_ONLY, _Kind.POSITIONAL_OR_KEYWORD} if variadic else {_Kind.POSITIONAL_ONLY}
+    return Layout(tuple((p.name, p.default) for p in raw if p.kind in kinds), variadic)
+
+
+def _extra(raw: list[inspect.Parameter], scope: _Scope, declared: frozenset[str] | None) -> Any:
+    for p in raw:
+        if p.kind is _Kind.VAR_KEYWORD and (declared is not None or p.annotation is EMPTY):
+            return Any
+        if p.kind is _Kind.VAR_KEYWORD:
+            annotation = scope.resolve(p.name, p.annotation)
+            return EMPTY if get_origin(annotation) is Unpack else annotation
+    return EMPTY
+
+
+def _filled(p: inspect.Parameter, scope: _Scope, docs: Docs) -> Iterator[Parameter]:
+    """The model's parameters that come of one in the signature."""
+    description = docs.parameters.get(p.name, "")
+    if p.kind is _Kind.VAR_KEYWORD:
+        yield from _unpacked(p, scope)
+    elif p.kind is _Kind.VAR_POSITIONAL:
+        yield Parameter(p.name, list_of(_annotated(p, scope)), (), description)
+    else:
+        yield Parameter(p.name, _listed(_annotated(p, scope)), p.default, description)
+
+
+def _unpacked(p: inspect.Parameter, scope: _Scope) -> Iterator[Parameter]:
+    """The keys of `**kwargs: Unpack[SomeTypedDict]`."""
+    if p.annotation is EMPTY:
+        return
+    annotation = scope.resolve(p.name, p.annotation)
+    if get_origin(annotation) is Unpack and hasattr(keys := get_args(annotation)[0], "__required_keys__"):
+        for name, kind in typing.get_type_hints(keys, include_extras=True).items():
+            yield Parameter(name, kind, EMPTY if name in keys.__required_keys__ else ABSENT)
+
+
+class _Absent:
+    """The default of an argument that is simply not passed on."""
+
+
+ABSENT: Final = _Absent()
+
+
+def _annotated(p: inspect.Parameter, scope: _Scope) -> Any:
+    if p.annotation is not EMPTY:
+        return scope.resolve(p.name, p.annotation)
+    if p.default is not EMPTY:
+        return type(p.default) if type(p.default) in {bool, int, float, str, list, dict} else Any
+    star = "*" if p.kind is _Kind.VAR_POSITIONAL else ""
+    hint = f"; for the tool's context write '{p.name}: ToolContext'" if p.name in _CONTEXT_NAMES else ""
+    raise ConfigError(
+        f"{scope.label}: parameter '{star}{p.name}' has no annotation, so the model cannot be told what it takes; "
+        f"write for example '{star}{p.name}: str'{hint}"
+    )
+
+
+def list_of(kind: Any) -> Any:
+    """`list[kind]`, for a type that is known only at run time."""
+    return list.__class_getitem__(kind)
+
+
+def _listed(annotation: Any) -> Any:
+    """Iterables as lists: what a model sends is one, and pydantic would validate an iterable only while it is read."""
+    if get_origin(annotation) in {typing.get_origin(Iterable[int]), typing.get_origin(Iterator[int])}:
+        return list_of(get_args(annotation)[0])
+    return annotation
+
+
+def _is_injected(p: inspect.Parameter, scope: _Scope, declared: frozenset[str] | None) -> bool:
+    if p.kind in {_Kind.VAR_POSITIONAL, _Kind.VAR_KEYWORD}:
+        return False
+    if p.annotation is EMPTY:
+        return declared is not None and p.name in _CONTEXT_NAMES - declared
+    try:
+        return _is_context(scope.evaluate(p.annotation))
+    except Exception:  # an annotation is any expression, and may fail in any way
+        return p.name in _CONTEXT_NAMES or bool(re.search(r"\bToolContext\b", str(p.annotation)))
+
+
+def _is_context(annotation: Any) -> bool:
+    if get_origin(annotation) is Annotated:
+        return _is_context(get_args(annotation)[0])
+    if get_origin(annotation) in {Union, types.UnionType}:
+        return all(_is_context(kind) for kind in get_args(annotation) if kind is not types.NoneType)
+    return isinstance(annotation, type) and issubclass(annotation, ToolContext)
+
+
+class _Scope:
+    """The names that a function's annotations may use."""
+
+    def __init__(self, inner: Any, label: str) -> None:
+        self.label = label
+        self._globals = _globals(inner)
+        self._locals = ChainMap(*_enclosing(inner, self._globals))
+
+    def evaluate(self, annotation: Any) -> Any:
+        """The type that an annotation stands for; raises whatever its evaluation raises."""
+        holder = types.SimpleNamespace(__annotations__={"it": annotation})
+        return typing.get_type_hints(holder, self._globals, self._locals, include_extras=True)["it"]  # type: ignore[arg-type]  # any object with annotations will do
+
+    def resolve(self, name: str, annotation: Any) -> Any:
+        """As `evaluate`, with a `ConfigError` that says which parameter it was."""
+        try:
+            return self.evaluate(annotation)
+        except Exception as error:
+            raise ConfigError(
+                f"{self.label}: the annotation {annotation!r} of parameter '{name}' cannot be resolved "
+                f"({type(error).__name__}: {error}); import the name at run time, not only for type checkers"
+            ) from error
+
+
+def _globals(inner: Any) -> dict[str, Any]:
+    own = getattr(inner, "__globals__", None)
+    if own is None:
+        own = getattr(sys.modules.get(getattr(inner, "__module__", None) or ""), "__dict__", {})
+    return typing.cast("dict[str, Any]", own)
+
+
+def _enclosing(inner: Any, names: dict[str, Any]) -> Iterator[MutableMapping[str, Any]]:
+    """Names of the functions and classes around `inner`: what it closes over, and the locals of those still running."""
+    yield _closure(inner)
+    qualname = getattr(inner, "__qualname__", "")
+    frame = sys._getframe()
+    while frame.f_back is not None:
+        frame = frame.f_back
+        around = frame.f_code.co_qualname
+        if frame.f_globals is names and qualname.startswith((f"{around}.", f"{around}.<locals>.")):
+            yield dict(frame.f_locals)
+
+
+def _closure(inner: Any) -> dict[str, Any]:
+    code, cells = getattr(inner, "__code__", None), getattr(inner, "__closure__", None) or ()
+    found = {}
+    for name, cell in zip(getattr(code, "co_freevars", ()), cells, strict=False):
+        try:
+            found[name] = cell.cell_contents
+        except ValueError:  # the enclosing function has not assigned it yet
+            continue
+    return found
