@@ -1,0 +1,308 @@
+"""The configuration: one model of `hookloop.toml`, from which come its checks, its JSON Schema and what is loaded.
+
+What must live here: which keys there are and what they mean. What must never be known here: how plugins are found
+(`discovery`), where the file lies (`config_file`).
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import fields
+from pathlib import Path
+from typing import Annotated, Any, Literal, TypeAlias, get_type_hints
+
+from pydantic import (
+    AfterValidator,
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    Field,
+    PlainValidator,
+    PrivateAttr,
+    ValidationError,
+    create_model,
+)
+from pydantic_core import PydanticCustomError
+
+from hookloop_hookspecs import ConfigError, Window
+
+from .config_faults import dotted, faults, secrets
+from .config_file import PREFIX, Keys, Source, find, overrides, put, read, value_of
+from .limits import Limits
+from .names import hook_names, nearest, suggest
+
+Placement: TypeAlias = Literal["inside", "outside"]
+OnError: TypeAlias = Literal["raise", "skip", "disable"]
+
+
+class Table(BaseModel):
+    """A table of the file: no key but the declared ones, no value of another type."""
+
+    model_config = ConfigDict(extra="forbid", strict=True, frozen=True, use_attribute_docstrings=True)
+
+
+def _table_of(kind: type[Any]) -> type[BaseModel]:
+    """A table with the fields of a dataclass; numbers are from 0."""
+    hints = get_type_hints(kind)
+    table: dict[str, Any] = {}
+    for spec in fields(kind):
+        hint = hints[spec.name]
+        bound = Field(ge=0) if hint in (int, int | None, float | None) else Field()
+        table[spec.name] = (Annotated[hint, bound], None)
+    if "per_tool_overrides" in table:
+        table["per_tool_overrides"] = (dict[str, Annotated[int, Field(ge=0)]], None)
+    return create_model(f"{kind.__name__}Table", __base__=Table, **table)
+
+
+LimitsTable = _table_of(Limits)
+WindowTable = _table_of(Window)
+
+
+def _as_limits(value: Any) -> Limits:
+    """Limits from a table; the word "none" takes a limit away, since TOML has no null."""
+    if isinstance(value, Limits):
+        return value
+    if isinstance(value, Mapping):
+        value = {key: None if given == "none" else given for key, given in value.items()}
+    return Limits(**LimitsTable.model_validate(value).model_dump(exclude_unset=True))
+
+
+def _as_window(value: Any) -> Window | None:
+    if value is None or isinstance(value, Window):
+        return value
+    return Window(**WindowTable.model_validate(value).model_dump(exclude_unset=True))
+
+
+def _hook_name(name: str) -> str:
+    if name not in hook_names():
+        hint = suggest(name, hook_names())
+        raise PydanticCustomError("unknown_name", "unknown hook '{name}'{hint}", {"name": name, "hint": hint})
+    return name
+
+
+HookName = Annotated[str, AfterValidator(_hook_name)]
+
+
+class MemoryTable(Table):
+    """One memory."""
+
+    url: str
+    """The scheme names the driver, e.g. `sqlite:///chat.db`. `${NAME}` is taken from the environment."""
+    options: dict[str, Any] = Field(default_factory=dict)
+    """Options of the driver, validated by it."""
+    placement: Placement | None = None
+    """`outside`: written once, at the end of a turn. Left out: as the memory's flags allow."""
+
+
+def _as_memories(value: Any) -> Any:
+    items = [value] if isinstance(value, str | Mapping) else value
+    return [{"url": item} if isinstance(item, str) else item for item in items] if isinstance(items, list) else items
+
+
+Memories = Annotated[
+    list[MemoryTable],
+    BeforeValidator(_as_memories, json_schema_input_type=str | list[str | MemoryTable]),
+]
+
+
+class ToolsTable(Table):
+    """How tools run."""
+
+    workers: int = Field(default=32, ge=1)
+    """Threads for sync tools of one agent, and calls of a reply that run at once."""
+    timeout: float | None = Field(default=None, gt=0)
+    """Seconds for a call of a tool that says nothing itself."""
+    cancel_grace: float = Field(default=5.0, ge=0)
+    """Seconds for which a cancelled turn waits for tools in threads."""
+
+
+class PluginTable(Table):
+    """One plugin."""
+
+    enabled: bool = True
+    """False: off, and not even imported."""
+    hooks: dict[HookName, bool] = Field(default_factory=dict)
+    """Single hooks, switched off with false."""
+    on_error: OnError | None = None
+    """What happens when a hook of it fails; left out: as the hook's documentation says."""
+    disable_after: int = Field(default=3, ge=1)
+    """With `on_error = "disable"`: the failures after which it is switched off."""
+    timeout: float | None = Field(default=None, gt=0)
+    """Seconds for each of its async hooks."""
+    options: dict[str, Any] = Field(default_factory=dict)
+    """Its own options, validated by its own model."""
+
+    @property
+    def off(self) -> tuple[str, ...]:
+        """The hooks that are switched off."""
+        return tuple(name for name, on in self.hooks.items() if not on)
+
+
+class Config(Table):
+    """The whole of `hookloop.toml`."""
+
+    model: str = ""
+    """The provider and its model, e.g. `anthropic:claude-sonnet-4-6`."""
+    instructions: str = ""
+    """System text of every turn."""
+    memory: Memories = Field(default_factory=list)
+    """Where conversations are kept; the first that can load owns the history."""
+    auto: bool = False
+    """True: every installed plugin is on unless disabled. False: those that are named here."""
+    strict: bool = False
+    """True: a plugin that cannot be loaded is an error; false: a warning."""
+    order: list[str] = Field(default_factory=list)
+    """Plugins, outermost first; those left out follow."""
+    limits: Annotated[Limits, PlainValidator(_as_limits, json_schema_input_type=LimitsTable)] = Field(
+        default_factory=Limits
+    )
+    """What a turn may use. The word "none" takes a limit away."""
+    window: Annotated[Window | None, PlainValidator(_as_window, json_schema_input_type=WindowTable)] = None
+    """How much of the conversation is sent."""
+    tools: ToolsTable = Field(default_factory=ToolsTable)
+    """How tools run."""
+    provider: dict[str, Any] = Field(default_factory=dict)
+    """Options of the model's provider: transport, base_url, …"""
+    providers: dict[str, dict[str, Any]] = Field(default_factory=dict)
+    """Options of providers by their prefix."""
+    profiles: dict[str, dict[str, Any]] = Field(default_factory=dict)
+    """Endpoints that speak OpenAI's protocol, by a prefix of your own."""
+    plugins: dict[str, PluginTable] = Field(default_factory=dict)
+    """Hook plugins by the name of their entry point."""
+
+    _source: Source = PrivateAttr(default_factory=Source)
+    _given: Mapping[str, Any] = PrivateAttr(default_factory=dict)
+
+    @property
+    def path(self) -> Path | None:
+        """The file it was read from, if any."""
+        return self._source.path
+
+    @property
+    def given(self) -> Mapping[str, Any]:
+        """What was written, by file and environment, before defaults."""
+        return self._given
+
+    def where(self, *keys: str | int) -> str:
+        """Where a key was set, for messages: `hookloop.toml:7`, an environment variable, or "config"."""
+        return self._source.where(keys)
+
+    def provider_options(self, prefix: str) -> dict[str, Any]:
+        """The options for providers with that prefix; `[provider]` is for the prefix of `model`."""
+        own = self.provider if self.model.partition(":")[0] == prefix else {}
+        return {**self.providers.get(prefix, {}), **own}
+
+    def provider_where(self, prefix: str, option: str) -> str:
+        """Where an option of that provider was set."""
+        own = option in self.provider and self.model.partition(":")[0] == prefix
+        return self.where("provider", option) if own else self.where("providers", prefix, option)
+
+
+def load_config(path: Path | str | None, environ: Mapping[str, str], start: Path | None = None) -> Config:
+    """The configuration of a file and the environment.
+
+    Arguments: `path`, a TOML file (a `pyproject.toml` is read at `[tool.hookloop]`); None: the file that
+    `HOOKLOOP_CONFIG` names, else the nearest from `start` (default: the working directory) upwards, else none.
+    `environ` overrides it: `HOOKLOOP_MODEL`, `HOOKLOOP_LIMITS__ROUNDS`, … Raises `ConfigError` with file, line, fault
+    and nearest right name.
+    """
+    chosen = path or environ.get(f"{PREFIX}CONFIG") or find(start or Path.cwd())
+    data, source = read(Path(chosen).resolve()) if chosen else ({}, Source())
+    variables: dict[Keys, str] = {}
+    for name, keys, text in overrides(environ, _may_be_ours):
+        used = put(data, keys, text if _is_text(keys) else value_of(text))
+        variables[used] = name
+    return _validated(data, Source(source.path, source.text, source.prefix, variables), environ)
+
+
+def config_from(mapping: Mapping[str, Any], environ: Mapping[str, str] | None = None) -> Config:
+    """The configuration that a program gives, with the same keys as `hookloop.toml`. Raises `ConfigError`.
+
+    `environ` fills in `${NAME}` in memory URLs.
+    """
+    return _validated(dict(mapping), Source(), environ or {})
+
+
+def schema() -> dict[str, Any]:
+    """The JSON Schema of `hookloop.toml`, for editors."""
+    raw = Config.model_json_schema()
+    for limit in raw["$defs"][LimitsTable.__name__]["properties"].values():
+        limit["anyOf"] = [{"const": "none"} if kind == {"type": "null"} else kind for kind in limit.get("anyOf", ())]
+    made = _without_null(raw)
+    return {"$schema": "https://json-schema.org/draft/2020-12/schema", **made, "title": "hookloop.toml"}
+
+
+def variable_for(name: str, key: str = "api_key") -> str:
+    """The environment variable in which a secret of a provider or plugin is looked for."""
+    return re.sub(r"[^A-Z0-9]", "_", f"{name}_{key}".upper())
+
+
+def _validated(data: dict[str, Any], source: Source, environ: Mapping[str, str]) -> Config:
+    _refuse_secrets(data, source)
+    filled = _filled(data, source, environ)
+    try:
+        config = Config.model_validate(filled)
+    except ValidationError as error:
+        raise ConfigError(faults(error, schema(), source.where)) from error
+    config._source, config._given = source, data
+    return config
+
+
+def _refuse_secrets(data: Mapping[str, Any], source: Source) -> None:
+    model = str(data.get("model", "")).partition(":")[0]
+    for keys in secrets(data):
+        if keys[0] in ("provider", "providers", "profiles", "plugins"):
+            owner = model or "provider" if keys[0] == "provider" else str(keys[1])
+            raise ConfigError(
+                f"{source.where(keys)}: {dotted(keys)}: secrets come from the environment; set {variable_for(owner, str(keys[-1]))}"
+            )
+
+
+def _filled(data: dict[str, Any], source: Source, environ: Mapping[str, str]) -> dict[str, Any]:
+    """The data with `${NAME}` in memory URLs taken from the environment."""
+    if "memory" not in data:
+        return data
+    return {**data, "memory": _fill(data["memory"], ("memory",), source, environ)}
+
+
+def _fill(value: Any, keys: Keys, source: Source, environ: Mapping[str, str]) -> Any:
+    if isinstance(value, list):
+        return [_fill(item, (*keys, at), source, environ) for at, item in enumerate(value)]
+    if isinstance(value, Mapping):
+        return {
+            key: _fill(item, (*keys, key), source, environ) if key == "url" else item for key, item in value.items()
+        }
+    if not isinstance(value, str):
+        return value
+    return re.sub(r"\$\{(\w+)\}", lambda match: _variable(match[1], keys, source, environ), value)
+
+
+def _variable(name: str, keys: Keys, source: Source, environ: Mapping[str, str]) -> str:
+    if name not in environ:
+        raise ConfigError(f"{source.where(keys)}: {dotted(keys)}: environment variable {name} is not set")
+    return environ[name]
+
+
+def _may_be_ours(key: str) -> bool:
+    """A variable that is a key, or was most likely meant to be one."""
+    near = nearest(key, Config.model_fields)
+    return key in Config.model_fields or (near is not None and abs(len(near) - len(key)) <= 1 and near[0] == key[0])
+
+
+def _is_text(keys: tuple[str, ...]) -> bool:
+    return len(keys) == 1 and Config.model_fields.get(keys[0], Field()).annotation is str
+
+
+def _without_null(node: Any) -> Any:
+    """A JSON Schema without null, which TOML cannot write."""
+    if isinstance(node, list):
+        return [_without_null(item) for item in node]
+    if not isinstance(node, dict):
+        return node
+    made = {key: _without_null(item) for key, item in node.items() if not (key == "default" and item is None)}
+    options = [option for option in made.get("anyOf", ()) if option != {"type": "null"}]
+    if len(options) == 1 and "anyOf" in made:
+        del made["anyOf"]
+        return {**options[0], **made}
+    return {**made, "anyOf": options} if options else {key: item for key, item in made.items() if key != "anyOf"}

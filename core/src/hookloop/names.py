@@ -1,0 +1,35 @@
+"""Names that people misspell: the nearest right one, and the words that say so."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from difflib import get_close_matches
+from functools import cache
+
+from hookloop_hookspecs import hooks
+
+
+def nearest(name: str, names: Iterable[str]) -> str | None:
+    """The name most like `name`, or None when nothing is near. Case and `-`/`_` make no difference."""
+    plain = {_plain(known): known for known in names}
+    found = get_close_matches(_plain(name), plain, n=1, cutoff=0.6)
+    return plain[found[0]] if found else None
+
+
+def suggest(name: str, names: Iterable[str]) -> str:
+    """What to add to an error about `name`: the nearest name, else the known ones; it begins with "; "."""
+    known = sorted(set(names))
+    near = nearest(name, known)
+    if near is not None:
+        return f"; did you mean {near!r}?"
+    return f"; known: {', '.join(known)}" if known else ""
+
+
+@cache
+def hook_names() -> tuple[str, ...]:
+    """All hooks of the contract, in the order a turn meets them."""
+    return tuple(name for name, value in vars(hooks).items() if hasattr(value, "hookloop_spec"))
+
+
+def _plain(name: str) -> str:
+    return name.lower().replace("-", "_")
