@@ -52,7 +52,9 @@ CITIES: Final = MappingProxyType(
 )
 """English name to Chinese name."""
 
-OTHER_NAMES: Final = MappingProxyType({"peking": "Beijing", "canton": "Guangzhou", "xian": "Xi'an", "香港": "Hong Kong"})
+OTHER_NAMES: Final = MappingProxyType(
+    {"peking": "Beijing", "canton": "Guangzhou", "xian": "Xi'an", "香港": "Hong Kong"}
+)
 """Further spellings, casefolded."""
 
 

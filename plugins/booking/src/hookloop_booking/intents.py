@@ -8,12 +8,16 @@ from typing import Final, Literal, TypeAlias
 
 from .matching import read_wish
 
-Action: TypeAlias = Literal["book", "cancel", "list_available", "list_booked", "help", "greet", "thanks", "leave", "unknown"]
+Action: TypeAlias = Literal[
+    "book", "cancel", "list_available", "list_booked", "help", "greet", "thanks", "leave", "unknown"
+]
 Language: TypeAlias = Literal["en", "zh"]
 
 _HAN: Final = re.compile(r"[\u3400-\u9fff]")
 
-_CANCELLING: Final = r"\bcancel\b|\bcancell?(?:ing|ation)\b|\bun-?book\b|\brefund\b|\bgive\s+back\b|\bdrop\b|取消|退票|退掉|退订|退|撤销"
+_CANCELLING: Final = (
+    r"\bcancel\b|\bcancell?(?:ing|ation)\b|\bun-?book\b|\brefund\b|\bgive\s+back\b|\bdrop\b|取消|退票|退掉|退订|退|撤销"
+)
 _BOOKED: Final = (
     r"\b(?:my|our)\s+(?:\w+\s+)?(?:bookings?|reservations?|tickets?|trips?|orders?)\b|\bbookings\b|\breservations\b"
     r"|\bhave\s+(?:i|we)\b|\bdo\s+(?:i|we)\s+have\b|\b(?:i|we)(?:'ve|\s+have)?\s+(?:already\s+)?booked\b|\bdid\s+(?:i|we)\s+(?:book|reserve|buy)\b"
@@ -39,20 +43,18 @@ _HELP: Final = (
     r"|\bwhat\s+are\s+you\b|帮助|你能做|你能干|你会|怎么|如何|你是谁|能做什么|有什么功能"
 )
 
-_RULES: Final[tuple[tuple[Action, re.Pattern[str]], ...]] = tuple(
-    (action, re.compile(pattern))
-    for action, pattern in (
-        ("help", _HELP),
-        ("leave", _NOT),
-        ("cancel", _CANCELLING),
-        ("book", _BOOK_FIRST),
-        ("list_booked", _BOOKED),
-        ("list_available", _AVAILABLE),
-        ("book", _BOOKING),
-        ("thanks", r"\bthanks?\b|\bthank\s+you\b|谢|多谢"),
-        ("greet", r"^\W*(?:hi|hello|hey|good\s+(?:morning|afternoon|evening|day))\b|你好|您好|早上好|晚上好|下午好|嗨"),
-    )
+_PATTERNS: Final[tuple[tuple[Action, str], ...]] = (
+    ("help", _HELP),
+    ("leave", _NOT),
+    ("cancel", _CANCELLING),
+    ("book", _BOOK_FIRST),
+    ("list_booked", _BOOKED),
+    ("list_available", _AVAILABLE),
+    ("book", _BOOKING),
+    ("thanks", r"\bthanks?\b|\bthank\s+you\b|谢|多谢"),
+    ("greet", r"^\W*(?:hi|hello|hey|good\s+(?:morning|afternoon|evening|day))\b|你好|您好|早上好|晚上好|下午好|嗨"),
 )
+_RULES: Final = tuple((action, re.compile(pattern)) for action, pattern in _PATTERNS)
 
 
 @dataclass(frozen=True, slots=True)

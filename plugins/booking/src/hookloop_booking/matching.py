@@ -1,8 +1,8 @@
 """Which ticket does somebody mean? Pure functions over text: no database, no clock, no language model.
 
-Understood are a train number ("G123", "g 123"), an id ("2", "#2", "2号"), a route ("Beijing-Shanghai G123", "Beijing to
-Shanghai", "北京到上海"), one end of it ("to Shanghai", "从北京") and small typing errors in city names. Everything that is said
-must fit: a wish that names an unknown place matches nothing, rather than something near to it.
+Understood are a train number ("G123", "g 123"), an id ("2", "#2", "2号"), a route ("Beijing-Shanghai G123", "Beijing
+to Shanghai", "北京到上海"), one end of it ("to Shanghai", "从北京") and small typing errors in city names. Everything
+said must fit: a wish that names an unknown place matches nothing, rather than something near to it.
 """
 
 from __future__ import annotations

@@ -1,7 +1,8 @@
 """A provider without a model: rules read what is asked, the agent's tools do it, and their results are put into words.
 
-It looks at the request's messages and tools and at nothing else, and keeps no state: what it must say is whatever stands
-behind the last assistant message. Results there are answered, questions there become calls. Equal requests get equal replies.
+It looks at the request's messages and tools and at nothing else, and keeps no state: what it must do is told by
+whatever stands behind the last assistant message. Results there are answered, questions there become calls. Equal
+requests get equal replies.
 """
 
 from __future__ import annotations
@@ -127,7 +128,9 @@ def _with_notice(text: str, messages: Sequence[Message], spoken: Language, *, is
         if is_silent:
             return ""
         text = PHRASES[spoken]["nothing"]
-    told = any(notice in message.text for message in messages if message.role == "assistant" for notice in NOTICE.values())
+    told = any(
+        notice in message.text for message in messages if message.role == "assistant" for notice in NOTICE.values()
+    )
     return text if told else f"{NOTICE[spoken]}\n{text}"
 
 

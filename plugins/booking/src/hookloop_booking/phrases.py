@@ -21,8 +21,8 @@ NOTICE: Final[Mapping[Language, str]] = MappingProxyType(
 """Said once, in the first answer of a conversation."""
 
 _EN: Final = {
-    "help": 'I can list the free tickets, list what is booked, book and cancel. Try "I want to book a ticket", "book G456", '
-    '"Beijing to Shanghai", "list my bookings" or "cancel G123". Chinese works too.',
+    "help": 'I can list the free tickets, list what is booked, book and cancel. Try "I want to book a ticket", '
+    '"book G456", "Beijing to Shanghai", "list my bookings" or "cancel G123". Chinese works too.',
     "greet": 'Hello! I book train tickets. Say "I want to book a ticket", or ask what is available.',
     "thanks": "You are welcome.",
     "leave": "All right, nothing was changed.",
@@ -46,7 +46,8 @@ _EN: Final = {
 }
 
 _ZH: Final = {
-    "help": "我可以查看余票、查看已订车票、订票和退票。试试：“我想订一张票”、“订G456”、“北京到上海”、“我的订单”或“取消G123”。",
+    "help": "我可以查看余票、查看已订车票、订票和退票。"
+    "试试：“我想订一张票”、“订G456”、“北京到上海”、“我的订单”或“取消G123”。",
     "greet": "您好！我可以帮您订火车票。请说“我想订一张票”，或者问我还有哪些票。",
     "thanks": "不客气。",
     "leave": "好的，没有做任何更改。",

@@ -4,21 +4,22 @@ from __future__ import annotations
 
 from typing import Final
 
-from hookloop_hookspecs import Message, Tool, hookimpl
 from pydantic import BaseModel, ConfigDict
+
+from hookloop_hookspecs import Message, Tool, hookimpl
 
 from .service import DEFAULT_URL, BookingService
 from .tools import booking_tools
 
 INSTRUCTIONS: Final = (
     "You are the booking desk of a railway. Use the tools for everything about tickets; never invent a ticket, and say "
-    "that something is booked or cancelled only after a tool said so. When the user wants a ticket and names none, call "
-    "book with no ticket. When a tool says that several tickets fit, ask which one is meant. Answer briefly, in the "
-    "user's language."
+    "that something is booked or cancelled only after a tool said so. When the user wants a ticket and names none, "
+    "call book with no ticket. When a tool says that several tickets fit, ask which one is meant. Answer briefly, in "
+    "the user's language."
 )
 
 
-class Options(BaseModel):
+class BookingOptions(BaseModel):
     """`url`: where the tickets are, any SQLAlchemy URL."""
 
     model_config = ConfigDict(extra="forbid")
@@ -34,11 +35,11 @@ class BookingPlugin:
     """
 
     name = "booking"
-    Options = Options
+    Options = BookingOptions
 
-    def __init__(self, options: Options | None = None, *, service: BookingService | None = None) -> None:
+    def __init__(self, options: BookingOptions | None = None, *, service: BookingService | None = None) -> None:
         self._owned = service is None
-        self.service = service or BookingService((options or Options()).url)
+        self.service = service or BookingService((options or BookingOptions()).url)
         self._tools = booking_tools(self.service)
 
     @hookimpl

@@ -1,7 +1,7 @@
 """The tables, and how an engine for them is made and first filled.
 
-`bookings_state` holds one row: its `version` counts all changes ever made, by whatever process, and its presence says that
-the first tickets were put in. So they are put in once, also when several processes start at the same moment, and
+`bookings_state` holds one row: its `version` counts all changes ever made, by whatever process, and its presence says
+that the first tickets were put in. So they are put in once, also when several processes start at the same moment, and
 never again when somebody deletes them.
 """
 
@@ -41,8 +41,8 @@ _BUSY_SECONDS: Final = 30
 def open_engine(url: str) -> Engine:
     """An engine for any SQLAlchemy URL; raises `sqlalchemy.exc.ArgumentError` for what is none.
 
-    SQLite files are opened anew for each transaction, so nothing stays open; a database in memory lives on one connection,
-    which transactions take in turn.
+    SQLite files are opened anew for each transaction, so nothing stays open; a database in memory lives on one
+    connection, which transactions take in turn.
     """
     parsed = make_url(url)
     if parsed.get_backend_name() != "sqlite":

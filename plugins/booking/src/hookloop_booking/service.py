@@ -1,7 +1,7 @@
 """The booking desk: the only writer of the tickets table.
 
-Tools, REST and pages all go through one `BookingService`. A change is one conditional UPDATE, so of several who want the
-same ticket at the same moment exactly one gets it, whatever the database and however many processes.
+Tools, REST and pages all go through one `BookingService`. A change is one conditional UPDATE, so of several who want
+the same ticket at the same moment exactly one gets it, whatever the database and however many processes.
 """
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ class BookingService:
         return self.tickets("booked")
 
     def version(self) -> int:
-        """How many changes were ever made in this database, by whatever process. Cheap enough to be polled by a page."""
+        """How many changes were ever made in this database, by whatever process. Cheap enough for a page to poll it."""
         with self._engine.connect() as connection:
             return _version(connection)
 
@@ -92,9 +92,10 @@ class BookingService:
         return self._change(ticket_id, "cancelled") or self._refuse(ticket_id, "not_booked")
 
     def subscribe(self, listener: Listener) -> Callable[[], None]:
-        """Call `listener` after each change made through this object, in the thread that made it; returns how to end that.
+        """Call `listener` after each change made through this object, in the thread that made it.
 
-        Changes of other processes are told by `version` alone. A listener that raises is logged and changes nothing.
+        Returns a function that ends it. Changes of other processes are told by `version` alone. A listener that raises
+        is logged and changes nothing.
         """
         with self._lock:
             self._listeners.append(listener)
@@ -105,7 +106,7 @@ class BookingService:
         self._engine.dispose()
 
     def _candidates(self, wanted: str, status: Status, wrong: Code, nothing: Code) -> tuple[Ticket, ...]:
-        """The tickets with `status` that `wanted` may mean, at least one; alike ones of one route, or all for an open choice."""
+        """The tickets with `status` that `wanted` may mean, at least one: of one route, or all for an open choice."""
         fitting = match(wanted, self.tickets())
         usable = tuple(ticket for ticket in fitting.found if ticket.status == status)
         if fitting.is_open and not usable:

@@ -24,7 +24,7 @@ _TEXTS: Final[dict[Code, str]] = {
 
 @dataclass(frozen=True, slots=True)
 class Ticket:
-    """One ticket. `route` is written "Beijing-Shanghai G123"; `booked_at` is in epoch seconds, None while it is free."""
+    """A ticket. `route` is written "Beijing-Shanghai G123"; `booked_at` is in epoch seconds, None while it is free."""
 
     id: int
     route: str
@@ -34,7 +34,7 @@ class Ticket:
 
 @dataclass(frozen=True, slots=True)
 class Change:
-    """A ticket changed. `version` counts all changes of the database, so a gap tells that others changed something too."""
+    """A ticket changed. `version` counts all changes of the database, so a gap tells that others changed it too."""
 
     version: int
     action: Action
@@ -44,8 +44,8 @@ class Change:
 class BookingError(Exception):
     """A booking or a cancellation that cannot be done. Nothing was changed.
 
-    `code` says why, for programs; `tickets` are those that the text names (the nearest, the candidates, the taken ones);
-    `wanted` is what was asked for.
+    `code` says why, for programs; `tickets` are those that the text names (the nearest, the candidates, the taken
+    ones); `wanted` is what was asked for.
     """
 
     def __init__(self, code: Code, tickets: tuple[Ticket, ...] = (), wanted: str = "") -> None:

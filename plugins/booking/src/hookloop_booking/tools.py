@@ -6,8 +6,9 @@ import json
 from collections.abc import Sequence
 from typing import Annotated, Any
 
-from hookloop_hookspecs import Tool, ToolError, tool
 from pydantic import Field
+
+from hookloop_hookspecs import Tool, ToolError, tool
 
 from .service import BookingService
 from .tickets import BookingError, Ticket
