@@ -22,7 +22,7 @@ _BOOKED: Final = (
     r"\b(?:my|our)\s+(?:\w+\s+)?(?:bookings?|reservations?|tickets?|trips?|orders?)\b|\bbookings\b|\breservations\b"
     r"|\bhave\s+(?:i|we)\b|\bdo\s+(?:i|we)\s+have\b|\b(?:i|we)(?:'ve|\s+have)?\s+(?:already\s+)?booked\b|\bdid\s+(?:i|we)\s+(?:book|reserve|buy)\b"
     r"|\b(?:is|are|was|were|what'?s|show|list|see)\b[^.!?]*\b(?:booked|reserved)\b"
-    r"|我的(?:预订|订单|车票|火车票|票)|(?:已|已经)(?:预订|预定|订)|订了(?:什么|哪|几|多少)|订过|(?:查|看)[^。]*(?:订单|预订|已订)|订单"
+    r"|我有|我的(?:预订|订单|车票|火车票|票)|(?:已|已经)(?:预订|预定|订)|订了(?:什么|哪|几|多少)|订过|(?:查|看)[^。]*(?:订单|预订|已订)|订单"
 )
 _BOOK_FIRST: Final = (
     r"^\W*(?:(?:please|could|can|would|you|kindly|i|we|want|need|wish|would|like|i'd|i'll|let|me|us|to|just|ok|okay|yes|hi|hello)\W+)*"
@@ -31,7 +31,7 @@ _BOOK_FIRST: Final = (
 _AVAILABLE: Final = (
     r"\bavailab\w*|\bfree\b(?!\s+me)|\bleft\b|\b(?:list|show|see|which|what)\b[^.!?]*\b(?:tickets?|trains?|seats?|routes?)\b"
     r"|\bwhat\s+(?:can|could|may)\s+i\s+(?:book|buy|reserve)\b|\bare\s+there\b|\bdo\s+you\s+have\b|^\W*(?:tickets?|list|trains?)\W*$"
-    r"|(?:有|剩|还有)(?:什么|哪|几|多少|没有|空)|可(?:预订|订|买|选)|余票|空票|剩余|列出|有票|查票|看票|票有|(?:哪|什么)[^。]*票"
+    r"|(?:有|剩|还有)(?:什么|哪|几|多少|没有|空)|可(?:预订|订|买|选)|余票|空票|剩余|列出|有[^。]*票|查票|看票|票有|(?:哪|什么)[^。]*票"
 )
 _BOOKING: Final = (
     r"\b(?:book|reserve|buy|purchase|order|get|need|want|like|take|have|give)\b[^.!?]*\b(?:tickets?|trains?|seats?|rides?|one|it)\b"
@@ -71,12 +71,15 @@ def language(text: str) -> Language:
 
 
 def read_intent(text: str) -> Intent:
-    """The intent of a sentence; "unknown" where no rule fits and no ticket is named."""
+    """The intent of a sentence; "unknown" where no rule fits and no ticket is named.
+
+    A ticket that is named without a word of what to do is booked, or, in a question, listed.
+    """
     plain = text.casefold().replace("’", "'")
     action = next((action for action, rule in _RULES if rule.search(plain)), None)
     wish = read_wish(text)
     if action in ("book", "cancel"):
         return Intent(action, wish.phrase)
     if action is None and (wish.origin or wish.destination or wish.trains):
-        return Intent("book", wish.phrase)
+        return Intent("list_available") if plain.rstrip().endswith(("?", "？")) else Intent("book", wish.phrase)
     return Intent(action or "unknown")

@@ -1,0 +1,95 @@
+"""Other providers, one after the other, in each round anew."""
+
+from __future__ import annotations
+
+from importlib.metadata import entry_points
+from typing import Any
+
+import pytest
+from pydantic import ValidationError
+
+from hookloop_fallback import Fallback, FallbackOptions
+from hookloop_hookspecs import ProviderError, Retry
+
+BUSY = ProviderError("busy", provider="a", kind="overloaded", retryable=True)
+REFUSED = ProviderError("who are you?", provider="a", kind="auth")
+
+
+class FakeTurn:
+    """What the plugin reads of a turn."""
+
+    def __init__(self, id: str = "t1", round: int = 1) -> None:
+        self.id = id
+        self.round = round
+
+
+def asked(plugin: Fallback, turn: Any, error: ProviderError = BUSY) -> Any:
+    verdict = plugin.on_model_error(turn, error)
+    return verdict.provider if isinstance(verdict, Retry) else verdict
+
+
+def test_each_is_asked_once_in_order_and_then_the_error_stands() -> None:
+    plugin = Fallback(FallbackOptions(providers=["b:1", "c:2"]))
+    turn = FakeTurn()
+
+    assert [asked(plugin, turn) for _ in range(4)] == ["b:1", "c:2", None, None]
+
+
+def test_the_next_round_begins_with_the_first_again() -> None:
+    plugin = Fallback(FallbackOptions(providers=["b:1", "c:2"]))
+
+    assert [asked(plugin, FakeTurn(round=number)) for number in (1, 1, 2, 2, 2)] == ["b:1", "c:2", "b:1", "c:2", None]
+
+
+def test_turns_side_by_side_do_not_use_up_each_others_providers() -> None:
+    plugin = Fallback(FallbackOptions(providers=["b:1", "c:2"]))
+    one, two = FakeTurn("t1"), FakeTurn("t2")
+
+    assert [asked(plugin, turn) for turn in (one, two, one, two, one)] == ["b:1", "b:1", "c:2", "c:2", None]
+
+
+def test_a_resumed_turn_starts_anew() -> None:
+    plugin = Fallback(FallbackOptions(providers=["b:1"]))
+    turn: Any = FakeTurn()
+
+    assert asked(plugin, turn) == "b:1"
+    plugin.after_turn(turn)
+    plugin.after_turn(turn)
+    assert asked(plugin, turn) == "b:1"
+
+
+def test_errors_that_asking_again_does_not_mend_are_left_alone_unless_told() -> None:
+    strict = Fallback(FallbackOptions(providers=["b:1"]))
+    tolerant = Fallback(FallbackOptions(providers=["b:1"], when="any"))
+
+    assert asked(strict, FakeTurn(), REFUSED) is None
+    assert asked(strict, FakeTurn(), BUSY) == "b:1"
+    assert asked(tolerant, FakeTurn(), REFUSED) == "b:1"
+
+
+def test_it_waits_as_long_as_it_is_told_and_takes_objects() -> None:
+    provider = object()
+    plugin = Fallback(FallbackOptions(providers=[provider], wait=1.5))
+    turn: Any = FakeTurn()
+
+    assert plugin.on_model_error(turn, BUSY) == Retry(1.5, provider)
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {},
+        {"providers": []},
+        {"providers": ["a:1"], "wait": -1},
+        {"providers": ["a:1"], "when": "never"},
+        {"provider": "a:1"},
+    ],
+)
+def test_wrong_options_are_refused(options: dict[str, object]) -> None:
+    with pytest.raises(ValidationError):
+        FallbackOptions.model_validate(options)
+
+
+def test_it_is_found_by_entry_point() -> None:
+    (found,) = entry_points(group="hookloop.plugins", name="fallback")
+    assert found.load() is Fallback
