@@ -18,7 +18,7 @@ CORE = Path("core/src/hookloop")
 LOOP = CORE / "engine"
 NOT_IN_THE_LOOP = {"asyncio", "time", "random", "pluggy", "stevedore", "threading", "anyio", "concurrent", "datetime"}
 ONLY_IN = {
-    "stevedore": (CORE / "discovery.py",),
+    "stevedore": (CORE / "discovery",),
     "pluggy": (CORE / "hooks.py",),
     "typer": (CORE / "cli",),
     "rich": (CORE / "cli",),
@@ -210,7 +210,7 @@ PLANTED = [
 ]
 
 CLEAN = {
-    "core/src/hookloop/discovery.py": "import stevedore\nimport typing",
+    "core/src/hookloop/discovery/installed.py": "import stevedore\nimport typing",
     "core/src/hookloop/hooks.py": "import pluggy",
     "core/src/hookloop/clock.py": "import time",
     "core/src/hookloop/cli/app.py": "import typer, rich, tomlkit\nfrom .. import agent",

@@ -254,9 +254,9 @@ def _refuse_secrets(data: Mapping[str, Any], source: Source) -> None:
     for keys in secrets(data):
         if keys[0] in ("provider", "providers", "profiles", "plugins"):
             owner = model or "provider" if keys[0] == "provider" else str(keys[1])
-            raise ConfigError(
-                f"{source.where(keys)}: {dotted(keys)}: secrets come from the environment; set {variable_for(owner, str(keys[-1]))}"
-            )
+            variable = variable_for(owner, str(keys[-1]))
+            place = f"{source.where(keys)}: {dotted(keys)}"
+            raise ConfigError(f"{place}: secrets come from the environment; set {variable}")
 
 
 def _filled(data: dict[str, Any], source: Source, environ: Mapping[str, str]) -> dict[str, Any]:

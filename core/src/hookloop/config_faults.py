@@ -27,9 +27,13 @@ WANTED = {
 SECRETS = ("api_key", "apikey", "auth_token", "secret_key", "password")
 
 
-def faults(error: ValidationError, schema: Schema, where: Where) -> str:
-    """One line for each fault. `schema` is the JSON Schema of what was validated, `where` tells a key's place."""
-    lines = [_line(detail, schema, where) for detail in error.errors(include_url=False)]
+def faults(error: ValidationError, schema: Schema, where: Where, noun: str = "key") -> str:
+    """One line for each fault.
+
+    Arguments: `schema` is the JSON Schema of what was validated; `where` tells a key's place; `noun` is what keys are
+    called.
+    """
+    lines = [_line(detail, schema, where, noun) for detail in error.errors(include_url=False)]
     return "\n".join(sorted(lines, key=_natural))
 
 
@@ -38,13 +42,13 @@ def _natural(line: str) -> list[tuple[int, str]]:
     return [(int(part), "") if part.isdigit() else (0, part) for part in re.split(r"(\d+)", line)]
 
 
-def _line(detail: ErrorDetails, schema: Schema, where: Where) -> str:
+def _line(detail: ErrorDetails, schema: Schema, where: Where, noun: str) -> str:
     keys = tuple(key for key in detail["loc"] if key != "[key]")
     *above, last = keys or ("",)
     place = where(keys)
     if detail["type"] == "extra_forbidden":
         inside = f" in {dotted(above)}" if above else ""
-        return f"{place}: unknown key {last!r}{inside}{suggest(str(last), known(schema, above))}"
+        return f"{place}: unknown {noun} {last!r}{inside}{suggest(str(last), known(schema, above))}"
     return f"{place}: {dotted(keys)}: {_reason(detail, schema, keys)}"
 
 

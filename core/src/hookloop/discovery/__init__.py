@@ -1,0 +1,53 @@
+"""Finding what is installed, and loading what is wanted. The only package that imports stevedore."""
+
+from hookloop.names import nearest
+
+from .activation import Activation, Active, activate, implemented, name_of
+from .building import BuildError, build
+from .installed import (
+    COMMANDS,
+    MEMORY,
+    PLUGINS,
+    PROVIDERS,
+    Found,
+    Group,
+    Problem,
+    available,
+    distribution_for,
+    load,
+    load_one,
+    survey,
+)
+from .report import LoadReport, MemoryReport, PluginReport
+from .resolving import configured_memories, configured_provider, hidden, memory, provider
+
+__all__ = [
+    "COMMANDS",
+    "MEMORY",
+    "PLUGINS",
+    "PROVIDERS",
+    "Activation",
+    "Active",
+    "BuildError",
+    "Found",
+    "Group",
+    "LoadReport",
+    "MemoryReport",
+    "PluginReport",
+    "Problem",
+    "activate",
+    "available",
+    "build",
+    "configured_memories",
+    "configured_provider",
+    "distribution_for",
+    "hidden",
+    "implemented",
+    "load",
+    "load_one",
+    "memory",
+    "name_of",
+    "nearest",
+    "provider",
+    "survey",
+]

@@ -1,0 +1,213 @@
+"""What is installed, and loading it: the only module that knows stevedore.
+
+What must live here: which names the entry-point groups hold, from which distributions, and importing one of them. What
+must never be known here: options (`building`), which plugins are switched on (`activation`), what plugins do.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Collection, Iterable
+from dataclasses import dataclass, field
+from importlib.metadata import EntryPoint, PackageNotFoundError, entry_points, version
+from typing import Any, Final, Literal, TypeAlias
+
+from packaging.requirements import InvalidRequirement, Requirement
+from stevedore import NamedExtensionManager
+
+from hookloop.names import suggest
+from hookloop_hookspecs import ConfigError
+
+Group: TypeAlias = Literal["hookloop.plugins", "hookloop.memory", "hookloop.providers", "hookloop.commands"]
+PLUGINS: Final[Group] = "hookloop.plugins"
+MEMORY: Final[Group] = "hookloop.memory"
+PROVIDERS: Final[Group] = "hookloop.providers"
+COMMANDS: Final[Group] = "hookloop.commands"
+
+NOUNS: Final[dict[Group, str]] = {
+    PLUGINS: "plugin",
+    MEMORY: "memory scheme",
+    PROVIDERS: "provider prefix",
+    COMMANDS: "command",
+}
+CONTRACT: Final = "hookloop-hookspecs"
+
+SHIPPED: Final[dict[Group, dict[str, tuple[str, ...]]]] = {
+    PROVIDERS: {
+        "hookloop-openai": (
+            *("openai", "azure", "deepseek", "mistral", "gemini", "ollama"),
+            *("vllm", "llamacpp", "groq", "openrouter", "together", "xai"),
+        ),
+        "hookloop-anthropic": ("anthropic",),
+        "hookloop-booking": ("offline",),
+    },
+    MEMORY: {
+        "hookloop-sql": ("sqlite", "postgresql", "mysql", "mariadb"),
+        "hookloop-redis": ("redis", "rediss"),
+        "hookloop-transcript": ("transcript",),
+    },
+    PLUGINS: {f"hookloop-{name}": (name,) for name in ("feedback", "prompt-log", "booking", "fallback")},
+    COMMANDS: {"hookloop-booking": ("demo",), "hookloop-web": ("web",)},
+}
+"""Which distribution to install for a name that is not there. Only words for an error; nothing is loaded by it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """An entry point: its name and group, `value` ("package.module:object"), and where it comes from."""
+
+    name: str
+    group: Group
+    value: str
+    distribution: str
+    version: str
+
+
+@dataclass(frozen=True, slots=True)
+class Problem:
+    """Why a name cannot be used: `cause` in words, `error` where one was raised."""
+
+    name: str
+    group: Group
+    distribution: str
+    version: str
+    cause: str
+    error: BaseException | None = field(default=None, compare=False)
+
+    def __str__(self) -> str:
+        source = f" ({self.distribution} {self.version})" if self.distribution else ""
+        return f"{NOUNS[self.group]} {self.name!r}{source}: {self.cause}"
+
+
+def survey(group: Group) -> tuple[dict[str, Found], list[Problem]]:
+    """What is installed in a group, and the names that two distributions claim. Imports nothing."""
+    by_name: defaultdict[str, list[EntryPoint]] = defaultdict(list)
+    for point in entry_points(group=group):
+        by_name[point.name].append(point)
+    found = {name: _found(points[0], group) for name, points in sorted(by_name.items())}
+    return found, [_duplicate(group, points) for points in by_name.values() if len(points) > 1]
+
+
+def available(group: Group) -> dict[str, Found]:
+    """What is installed in a group, by name. Imports nothing."""
+    return survey(group)[0]
+
+
+def load(group: Group, names: Collection[str]) -> tuple[dict[str, object], list[Problem]]:
+    """Import the named entry points of a group, and no other.
+
+    Returns what could be imported by name, and a problem for each name that is not installed, is claimed twice, needs
+    another contract, or raises (also `SystemExit`) while it is imported.
+    """
+    found, duplicates = survey(group)
+    problems = [problem for problem in duplicates if problem.name in names]
+    wrong = {problem.name for problem in problems}
+    objects: dict[str, object] = {}
+    for name in (name for name in names if name not in wrong):
+        loaded = _load(found[name]) if name in found else _missing(group, name, found)
+        if isinstance(loaded, Problem):
+            problems.append(loaded)
+        else:
+            objects[name] = loaded.plugin
+    return objects, problems
+
+
+def load_one(group: Group, name: str, place: str = "") -> object:
+    """Import one entry point. Raises `ConfigError` with the problem's words, behind the `place` that asked for it."""
+    objects, problems = load(group, [name])
+    for problem in problems:
+        raise ConfigError(f"{place}: {problem}" if place else str(problem)) from problem.error
+    return objects[name]
+
+
+def distribution_for(group: Group, name: str) -> str | None:
+    """The distribution of this project that brings `name`, whether or not it is installed."""
+    return next((made for made, names in SHIPPED[group].items() if name in names), None)
+
+
+@dataclass(frozen=True, slots=True)
+class _Loaded:
+    plugin: object
+
+
+class _Manager(NamedExtensionManager[Any]):
+    """stevedore's, reading what is installed now: its own list is kept per process and in a file."""
+
+    def list_entry_points(self) -> list[EntryPoint]:
+        return list(entry_points(group=self.namespace))
+
+
+def _load(found: Found) -> _Loaded | Problem:
+    if cause := _contract_fault(found):
+        return _problem(found, cause)
+    failures: list[BaseException] = []
+    try:
+        manager = _Manager(
+            found.group,
+            [found.name],
+            on_load_failure_callback=lambda _manager, _point, error: failures.append(error),
+            on_missing_entrypoints_callback=None,
+        )
+    except (Exception, SystemExit) as error:  # stevedore lets SystemExit and AssertionError of a module through
+        failures.append(error)
+    if failures:
+        return _problem(found, _words(failures[0]), failures[0])
+    return _Loaded(manager.extensions[0].plugin)
+
+
+def _words(error: BaseException) -> str:
+    if isinstance(error, SystemExit):
+        return f"its module tried to end the program (SystemExit: {error})"
+    return f"{type(error).__name__}: {error}"
+
+
+def _found(point: EntryPoint, group: Group) -> Found:
+    made = point.dist
+    return Found(point.name, group, point.value, made.name if made else "", made.version if made else "")
+
+
+def _duplicate(group: Group, points: Iterable[EntryPoint]) -> Problem:
+    claims = [_found(point, group) for point in points]
+    sources = " and ".join(f"{claim.distribution} {claim.version} ({claim.value})" for claim in claims)
+    return Problem(claims[0].name, group, "", "", f"is claimed by {sources}; uninstall one of them")
+
+
+def _missing(group: Group, name: str, known: Iterable[str]) -> Problem:
+    made = distribution_for(group, name)
+    cause = f"is not installed; pip install {made}" if made else f"is not known{suggest(name, known)}"
+    return Problem(name, group, "", "", cause)
+
+
+def _problem(found: Found, cause: str, error: BaseException | None = None) -> Problem:
+    return Problem(found.name, found.group, found.distribution, found.version, cause, error)
+
+
+def _contract_fault(found: Found) -> str | None:
+    """What the distribution asks of the contract, where the installed one does not satisfy it."""
+    installed = _version(CONTRACT)
+    for text in _requires(found):
+        wanted = _requirement(text)
+        if wanted is None or wanted.name.replace("_", "-").lower() != CONTRACT:
+            continue
+        if not wanted.specifier.contains(installed, prereleases=True):
+            return f"needs {CONTRACT}{wanted.specifier}; {installed} is installed"
+    return None
+
+
+def _requires(found: Found) -> list[str]:
+    points = entry_points(group=found.group, name=found.name)
+    return [text for point in points if point.dist for text in point.dist.requires or ()]
+
+
+def _requirement(text: str) -> Requirement | None:
+    try:
+        return Requirement(text)
+    except InvalidRequirement:
+        return None
+
+
+def _version(distribution: str) -> str:
+    try:
+        return version(distribution)
+    except PackageNotFoundError:
+        return "0"
