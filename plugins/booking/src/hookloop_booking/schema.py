@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from typing import Any, Final
 
-from sqlalchemy import Column, Engine, Float, Integer, MetaData, String, Table, create_engine, insert, inspect
+from sqlalchemy import Column, Engine, Float, Integer, MetaData, String, Table, create_engine, insert, inspect, select
 from sqlalchemy.engine import make_url
 from sqlalchemy.exc import DBAPIError, IntegrityError
 from sqlalchemy.pool import NullPool, QueuePool
@@ -23,7 +23,7 @@ tickets: Final = Table(
     metadata,
     Column("id", Integer, primary_key=True, autoincrement=False),
     Column("route", String(200), nullable=False),
-    Column("status", String(10), nullable=False, index=True),
+    Column("status", String(10), nullable=False),
     Column("booked_at", Float(53), nullable=True),
 )
 
@@ -55,20 +55,32 @@ def open_engine(url: str) -> Engine:
 
 def prepare(engine: Engine) -> None:
     """Create the tables and the first tickets where they are missing. Safe to call from several processes at once."""
-    try:
-        metadata.create_all(engine)
-    except DBAPIError:
-        # Another process created them between our look and our CREATE TABLE. Any other trouble leaves a table missing.
-        metadata.create_all(engine)
-    try:
+    for table in metadata.sorted_tables:
+        _create(engine, table)
+    if not _is_filled(engine):
         _fill(engine)
-    except IntegrityError:
-        if not inspect(engine).has_table(state.name):
+
+
+def _create(engine: Engine, table: Table) -> None:
+    try:
+        table.create(engine, checkfirst=True)
+    except DBAPIError:
+        # Another process may have created it between the look and the CREATE; databases report that in various ways.
+        if not inspect(engine).has_table(table.name):
             raise
+
+
+def _is_filled(engine: Engine) -> bool:
+    with engine.connect() as connection:
+        return connection.execute(select(state.c.id)).first() is not None
 
 
 def _fill(engine: Engine) -> None:
     rows = [{"id": at, "route": route, "status": "free"} for at, route in enumerate(FIRST_TICKETS, start=1)]
-    with engine.begin() as connection:
-        connection.execute(insert(state).values(id=STATE_ROW, version=0))
-        connection.execute(insert(tickets), rows)
+    try:
+        with engine.begin() as connection:
+            connection.execute(insert(state).values(id=STATE_ROW, version=0))
+            connection.execute(insert(tickets), rows)
+    except IntegrityError:
+        if not _is_filled(engine):
+            raise
