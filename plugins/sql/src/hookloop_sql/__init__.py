@@ -1,0 +1,6 @@
+"""Histories in SQL databases, through SQLAlchemy."""
+
+from .memory import SqlMemory
+from .options import SqlOptions
+
+__all__ = ["SqlMemory", "SqlOptions"]

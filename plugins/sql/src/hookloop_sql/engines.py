@@ -1,0 +1,111 @@
+"""From a URL to an engine, with what each database must be told for the rules of a memory to hold."""
+
+from __future__ import annotations
+
+import importlib.util
+from pathlib import Path
+from typing import Any
+
+from sqlalchemy import Connection, Engine, create_engine, event
+from sqlalchemy.engine import URL, make_url
+from sqlalchemy.exc import ArgumentError, DBAPIError
+from sqlalchemy.pool import StaticPool
+from tenacity import Retrying, retry_if_exception_type, stop_after_delay, wait_random
+
+from hookloop_hookspecs import ConfigError
+
+from .options import SqlOptions
+
+WRITE = "hookloop_write"
+_DRIVERS = {"postgresql": "psycopg", "mysql": "pymysql", "mariadb": "pymysql"}
+_PASSING = {"1020", "1205", "1213", "40001", "40P01"}
+"""Codes of MariaDB and PostgreSQL for a transaction that was rolled back because of others."""
+
+
+def make_engine(url: str, options: SqlOptions) -> Engine:
+    """The engine for a memory's URL.
+
+    Raises `ConfigError` for an unusable URL, a database without a driver installed, or a folder that is not there.
+    """
+    parsed = _parsed(url)
+    if parsed.get_backend_name() == "sqlite":
+        return _sqlite(parsed, options)
+    pool = {"pool_size": options.pool_size, "max_overflow": options.pool_size}
+    engine = create_engine(parsed, hide_parameters=True, **pool)
+    if engine.dialect.name in ("mysql", "mariadb"):
+        event.listen(engine, "connect", _utc)
+    return engine
+
+
+def in_memory(engine: Engine) -> bool:
+    """True when the data lives in this process alone."""
+    return isinstance(engine.pool, StaticPool)
+
+
+def passing(error: BaseException) -> bool:
+    """True when the same transaction may succeed if run again: a deadlock with others, or a connection that was lost.
+
+    An append is known by its entries' ids, so running it again never stores anything twice.
+    """
+    if not isinstance(error, DBAPIError):
+        return False
+    codes = {str(code) for code in (error.orig.args[:1] if error.orig else ())}
+    codes.add(str(getattr(error.orig, "sqlstate", "")))
+    return error.connection_invalidated or bool(codes & _PASSING)
+
+
+def _parsed(url: str) -> URL:
+    try:
+        parsed = make_url(url)
+    except ArgumentError as error:
+        raise ConfigError("the memory's URL is no database URL such as sqlite:///chat.db") from error
+    backend = parsed.get_backend_name()
+    if backend != "sqlite" and backend not in _DRIVERS:
+        raise ConfigError(f"hookloop-sql knows sqlite and {', '.join(_DRIVERS)}, not {backend!r}")
+    if parsed.drivername == backend and backend in _DRIVERS:
+        driver = _DRIVERS[backend]
+        if importlib.util.find_spec(driver) is None:
+            raise ConfigError(f"{backend} needs a driver: pip install 'hookloop-sql[{backend}]'")
+        parsed = parsed.set(drivername=f"{backend}+{driver}")
+    return parsed
+
+
+def _sqlite(url: URL, options: SqlOptions) -> Engine:
+    private = not url.database or ":memory:" in url.database or url.query.get("mode") == "memory"
+    if not private and not url.query.get("uri") and not Path(str(url.database)).absolute().parent.is_dir():
+        raise ConfigError(f"{url.database!r}: the folder does not exist")
+    pool: dict[str, Any] = {"pool_size": options.pool_size, "max_overflow": options.pool_size}
+    if private:
+        pool = {"poolclass": StaticPool}
+    engine = create_engine(url, hide_parameters=True, connect_args={"check_same_thread": False}, **pool)
+
+    def prepare(connection: Any, record: object) -> None:
+        connection.isolation_level = None  # transactions begin in `_begin`, not when the driver thinks so
+        connection.execute(f"PRAGMA busy_timeout = {int(options.busy_timeout * 1000)}")
+        connection.execute(f"PRAGMA synchronous = {options.synchronous}")
+        _write_ahead(connection, options.busy_timeout)
+
+    event.listen(engine, "connect", prepare)
+    event.listen(engine, "begin", _begin)
+    return engine
+
+
+def _write_ahead(connection: Any, seconds: float) -> None:
+    """Readers go on while one writes. Two processes that switch at once are told "locked" without any waiting."""
+    if connection.execute("PRAGMA journal_mode").fetchone()[0] in ("wal", "memory"):
+        return
+    locked = retry_if_exception_type(type(connection).OperationalError)
+    for attempt in Retrying(retry=locked, stop=stop_after_delay(seconds), wait=wait_random(0, 0.05), reraise=True):
+        with attempt:
+            connection.execute("PRAGMA journal_mode = WAL").fetchone()
+
+
+def _begin(connection: Connection) -> None:
+    write = connection.get_execution_options().get(WRITE)
+    connection.exec_driver_sql("BEGIN IMMEDIATE" if write else "BEGIN")
+
+
+def _utc(connection: Any, record: object) -> None:
+    """MariaDB's clock functions go by the session's time zone, which may repeat an hour."""
+    with connection.cursor() as cursor:
+        cursor.execute("SET time_zone = '+00:00'")

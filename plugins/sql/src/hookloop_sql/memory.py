@@ -1,0 +1,130 @@
+"""The memory: hooks and keeper's methods over one engine."""
+
+from __future__ import annotations
+
+import os
+import threading
+from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager, nullcontext
+from typing import ClassVar, TypeVar
+
+from sqlalchemy import Connection
+from tenacity import Retrying, retry_if_exception, stop_after_attempt, wait_random
+
+from hookloop_hookspecs import Batch, ConversationInfo, Loaded, LoadQuery, MemoryCapabilities, hookimpl
+
+from .appending import append, find, remove
+from .engines import WRITE, in_memory, make_engine, passing
+from .options import SqlOptions
+from .reading import listing, read
+from .schema import upgrade
+from .texts import EntryTexts, check_ids, digest
+
+T = TypeVar("T")
+_ATTEMPTS = 8
+
+
+class SqlMemory:
+    """Histories in SQLite, PostgreSQL, MariaDB or MySQL.
+
+    Arguments: `url`, a database URL ("sqlite:///chat.db", "postgresql://user@host/name"); `options`, see `SqlOptions`.
+    Nothing is opened before the first use, which also brings the schema up to date. It may be used from any thread, by
+    any number of processes, and after a fork. "sqlite://" keeps everything in this process and is not `durable`.
+    Raises `ConfigError` for an unusable URL, a missing driver or folder, or a schema that is newer than this version.
+    """
+
+    Options: ClassVar[type[SqlOptions]] = SqlOptions
+
+    def __init__(self, url: str, options: SqlOptions | None = None) -> None:
+        self._engine = make_engine(url, options or SqlOptions())
+        self._private = in_memory(self._engine)
+        self.name = self._engine.dialect.name
+        self.capabilities = MemoryCapabilities(
+            tool_messages=True, versioned=True, durable=not self._private, media=True
+        )
+        reads = {"isolation_level": "REPEATABLE READ"} if self.name == "postgresql" else {}
+        self._read = self._engine.execution_options(**reads)
+        self._write = self._engine.execution_options(**{WRITE: True})
+        self._texts = EntryTexts()
+        self._start()
+
+    def _start(self) -> None:
+        """What belongs to one process: locks must not be inherited by a fork while somebody holds them."""
+        self._pid = os.getpid()
+        self._ready = False
+        self._first = threading.Lock()
+        gate = threading.Lock()
+        self._writes: AbstractContextManager[object] = gate if self.name == "sqlite" else nullcontext()
+        self._reads: AbstractContextManager[object] = gate if self._private else nullcontext()
+
+    @hookimpl
+    def persist_memory(self, batch: Batch) -> None:
+        """Store a batch in one transaction. Raises `Conflict`, and `ContractError` for what is no storable text."""
+        check_ids(batch.conversation, batch.scope)
+        self._writing(lambda connection: append(connection, batch, self._texts))
+
+    @hookimpl
+    def load_memory(self, conversation: str, query: LoadQuery) -> Loaded:
+        """What `query` asks for. Raises `CorruptData` where the table holds something else than entries."""
+        check_ids(conversation, query.scope)
+        key = digest(query.scope, conversation)
+        self._prepare()
+        with self._reads, self._read.begin() as connection:
+            here = find(connection, key)
+            texts = read(connection, here, query) if here else []
+        entries = tuple(self._texts.entry(text) for text in texts)
+        return Loaded(entries, here.entries, here.lease) if here else Loaded()
+
+    def conversations(self, scope: str = "") -> Sequence[ConversationInfo]:
+        """All conversations of a tenant, newest first."""
+        self._prepare()
+        with self._reads, self._read.begin() as connection:
+            return listing(connection, scope)
+
+    def delete(self, conversation: str, scope: str = "") -> bool:
+        """Delete a conversation whole; False when there was none."""
+        check_ids(conversation, scope)
+        key = digest(scope, conversation)
+        return self._writing(lambda connection: remove(connection, key))
+
+    @hookimpl
+    def close(self) -> None:
+        """Close all connections."""
+        self._engine.dispose()
+
+    def _prepare(self) -> None:
+        """Bring the schema up to date once; leave the connections of another process alone."""
+        if self._pid != os.getpid():
+            if not self._private:
+                self._engine.dispose(close=False)
+            self._start()
+        if self._ready:
+            return
+        with self._first:
+            if not self._ready:
+                self._again(upgrade)
+                self._ready = True
+
+    def _writing(self, work: Callable[[Connection], T]) -> T:
+        self._prepare()
+        return self._again(work)
+
+    def _again(self, work: Callable[[Connection], T]) -> T:
+        """Run a write transaction; once more where only others were the reason that it failed."""
+        try:
+            return self._transaction(work)
+        except Exception as error:
+            if not passing(error):
+                raise
+        policy = Retrying(
+            retry=retry_if_exception(passing),
+            stop=stop_after_attempt(_ATTEMPTS),
+            wait=wait_random(0, 0.05),
+            reraise=True,
+        )
+        done: T = policy(self._transaction, work)
+        return done
+
+    def _transaction(self, work: Callable[[Connection], T]) -> T:
+        with self._writes, self._write.begin() as connection:
+            return work(connection)

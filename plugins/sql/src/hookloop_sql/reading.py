@@ -1,0 +1,80 @@
+"""Reading: a window from the tail, in pages, and by number what stands before it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any, TypeAlias
+
+from sqlalchemy import Connection, Row, bindparam, select
+
+from hookloop_hookspecs import ConversationInfo, LoadQuery
+
+from .appending import Found
+from .tables import conversations, entries
+from .texts import digest
+
+Record: TypeAlias = Row[*tuple[Any, ...]]
+_LARGEST_PAGE = 1000
+_entry = entries.c
+_mine = _entry.conversation == bindparam("id")
+_ALL = select(_entry.body).where(_mine).order_by(_entry.number)
+_PAGE = (
+    select(_entry.number, _entry.kind, _entry.body)
+    .where(_mine, _entry.number <= bindparam("upto"))
+    .order_by(_entry.number.desc())
+    .limit(bindparam("size"))
+)
+_NUMBERED = select(_entry.number, _entry.body).where(_mine, _entry.number.in_(bindparam("numbers", expanding=True)))
+_TURN = select(_entry.number, _entry.body).where(
+    _mine, _entry.turn == bindparam("turn"), _entry.number < bindparam("first")
+)
+_row = conversations.c
+_LIST = (
+    select(_row.conversation, _row.entries, _row.updated)
+    .where(_row.scope_digest == bindparam("scope"))
+    .order_by(_row.updated.desc(), _row.id.desc())
+)
+
+
+def read(connection: Connection, here: Found, query: LoadQuery) -> list[str]:
+    """The texts of the entries that `query` asks for, ordered by number."""
+    if query.messages is None:
+        return [row.body for row in connection.execute(_ALL, {"id": here.id})]
+    tail = _tail(connection, here, query.messages)
+    if not tail:
+        return []
+    older = _older(connection, here, query.turn_id, tail[0].number)
+    return [older[number] for number in sorted(older)] + [row.body for row in tail]
+
+
+def listing(connection: Connection, scope: str) -> list[ConversationInfo]:
+    """All conversations of a tenant, newest first."""
+    rows = connection.execute(_LIST, {"scope": digest(scope)})
+    return [ConversationInfo(row.conversation, row.entries, row.updated) for row in rows]
+
+
+def _tail(connection: Connection, here: Found, messages: int) -> list[Record]:
+    """The rows from the turn's start behind which at least so many messages stand."""
+    rows: list[Record] = []
+    upto, size, said = here.last, min(2 * messages + 16, _LARGEST_PAGE), 0
+    while True:
+        page = connection.execute(_PAGE, {"id": here.id, "upto": upto, "size": size}).all()
+        for row in page:
+            rows.append(row)
+            said += row.kind == "said"
+            if row.kind == "turn_started" and said >= messages:
+                return rows[::-1]
+        if len(page) < size:
+            return rows[::-1]
+        upto = page[-1].number - 1
+
+
+def _older(connection: Connection, here: Found, turn: str, first: int) -> dict[int, str]:
+    """By number: the newest summary and states, and the asked turn, as far as they stand before the window."""
+    numbers = [number for number in here.newest.values() if number < first]
+    rows: Iterable[Record] = ()
+    if numbers:
+        rows = connection.execute(_NUMBERED, {"id": here.id, "numbers": numbers}).all()
+    if turn:
+        rows = [*rows, *connection.execute(_TURN, {"id": here.id, "turn": digest(turn), "first": first})]
+    return {row.number: row.body for row in rows}
