@@ -68,17 +68,19 @@ def unwrapped(text: str) -> Any:
 
 
 def path_of(location: Iterable[str | int], value: Any) -> Path:
-    """The steps of `location` that lead into `value`: union members and other tags are left out, a missing last key
-    is kept."""
+    """The steps of `location` that lead into `value`; union members, other tags and missing keys are left out."""
     path: list[str | int] = []
     for step in location:
-        if isinstance(value, Mapping) and step in value:
-            path.append(step)
-            value = value[step]
-        elif isinstance(value, list | tuple) and isinstance(step, int) and step < len(value):
+        if _leads(step, value):
             path.append(step)
             value = value[step]
     return tuple(path)
+
+
+def _leads(step: str | int, value: Any) -> bool:
+    if isinstance(value, Mapping):
+        return step in value
+    return isinstance(value, list | tuple) and isinstance(step, int) and step < len(value)
 
 
 def spelled(path: Sequence[str | int]) -> str:

@@ -16,13 +16,15 @@ from .mending import Fault, Faulty, mended
 from .parameters import ABSENT, EMPTY, Parameter, Reading
 from .redact import bounded, redact
 
-_CONTAINERS: Final = frozenset(
-    "dict_type list_type tuple_type set_type frozen_set_type model_type model_attributes_type dataclass_type "
-    "mapping_type sequence_str arguments_type iterable_type".split()
+_CONTAINERS: Final = {
+    "dict_type", "list_type", "tuple_type", "set_type", "frozen_set_type", "model_type", "model_attributes_type",
+    "dataclass_type", "mapping_type", "sequence_str", "arguments_type", "iterable_type",
+}  # fmt: skip
 )
 
 
 _CONFIG: Final = ConfigDict(extra="forbid", protected_namespaces=())
+_ANNOTATED: Final[Any] = Annotated
 _EXTRA: Final = "**"
 """The key under which further keyword arguments are checked; no argument can have this name."""
 
@@ -121,7 +123,7 @@ def _field(p: Parameter) -> Any:
     """The parameter as pydantic wants it; what the annotation says of it stands over the docstring."""
     base, *meta = get_args(p.annotation) if get_origin(p.annotation) is Annotated else (p.annotation,)
     words = next((text for text in map(_description, meta) if text), p.description)
-    annotation: Any = Annotated.__class_getitem__((base, Field(alias=p.name, description=words or None), *meta))
+    annotation = _ANNOTATED[(base, Field(alias=p.name, description=words or None), *meta)]
     if p.default is EMPTY:
         return annotation
     if isinstance(p.default, FieldInfo) or _plain(p.default):

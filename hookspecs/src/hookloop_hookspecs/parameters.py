@@ -9,17 +9,16 @@ from __future__ import annotations
 import functools
 import inspect
 import re
-import sys
 import types
 import typing
-from collections import ChainMap
-from collections.abc import Callable, Iterable, Iterator, Mapping, MutableMapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Annotated, Any, Final, Union, Unpack, get_args, get_origin
 
 from .context import ToolContext
 from .docstrings import Docs, read_docstring
 from .errors import ConfigError
+from .scope import Scope, innermost, label_of
 
 EMPTY: Final = inspect.Parameter.empty
 _Kind = inspect.Parameter
@@ -82,25 +81,11 @@ class Reading:
     layout: Layout
 
 
-def innermost(function: Any) -> Any:
-    """The plain function below partials, bound methods, static and class methods, wrappers and callable objects."""
-    while True:
-        if isinstance(function, functools.partial):
-            function = function.func
-        elif isinstance(function, staticmethod | classmethod) or inspect.ismethod(function):
-            function = function.__func__
-        elif hasattr(function, "__wrapped__"):
-            function = function.__wrapped__
-        elif inspect.isroutine(function) or inspect.isclass(function):
-            return function
-        else:
-            function = type(function).__call__
-
-
-def label_of(function: Any) -> str:
-    """How messages name a function."""
-    inner = innermost(function)
-    return str(getattr(inner, "__qualname__", None) or repr(inner))
+def name_of(function: Any) -> str:
+    """The name a tool gets when none is given: the function's, or for a callable object its class's."""
+    while isinstance(function, functools.partial | classmethod | staticmethod):
+        function = function.func if isinstance(function, functools.partial) else function.__func__
+    return str(getattr(function, "__name__", None) or type(function).__name__)
 
 
 def read_function(function: Any, declared: frozenset[str] | None = None) -> Reading:
@@ -110,16 +95,24 @@ def read_function(function: Any, declared: frozenset[str] | None = None) -> Read
     injected. Raises `ConfigError` for a parameter that a model could not be told about.
     """
     raw, unbound = _parameters(function)
-    scope = _Scope(innermost(function), label_of(function))
+    scope = Scope(innermost(function), label_of(function))
     docs = read_docstring(_docstring(function))
     injected = tuple(p.name for p in raw if _is_injected(p, scope, declared))
     bound = frozenset(function.keywords) if isinstance(function, functools.partial) else frozenset()
     reserved = bound | frozenset(injected)
     open_ = [p for p in raw if p.name not in reserved]
-    filled = [] if declared is not None else [f for p in open_ for f in _filled(p, scope, docs)]
+    filled = _declared(open_) if declared is not None else [f for p in open_ for f in _filled(p, scope, docs)]
     return Reading(
         scope.label, docs, tuple(filled), injected, reserved, _extra(open_, scope, declared), unbound, _layout(raw)
     )
+
+
+def _declared(raw: list[inspect.Parameter]) -> list[Parameter]:
+    return [
+        Parameter(p.name, Any, () if p.kind is _Kind.VAR_POSITIONAL else p.default)
+        for p in raw
+        if p.kind is not _Kind.VAR_KEYWORD
+    ]
 
 
 def _parameters(function: Any) -> tuple[list[inspect.Parameter], bool]:
@@ -151,7 +144,7 @@ def _layout(raw: list[inspect.Parameter]) -> Layout:
     return Layout(tuple((p.name, p.default) for p in raw if p.kind in kinds), variadic)
 
 
-def _extra(raw: list[inspect.Parameter], scope: _Scope, declared: frozenset[str] | None) -> Any:
+def _extra(raw: list[inspect.Parameter], scope: Scope, declared: frozenset[str] | None) -> Any:
     for p in raw:
         if p.kind is _Kind.VAR_KEYWORD and (declared is not None or p.annotation is EMPTY):
             return Any
@@ -161,7 +154,7 @@ def _extra(raw: list[inspect.Parameter], scope: _Scope, declared: frozenset[str]
     return EMPTY
 
 
-def _filled(p: inspect.Parameter, scope: _Scope, docs: Docs) -> Iterator[Parameter]:
+def _filled(p: inspect.Parameter, scope: Scope, docs: Docs) -> Iterator[Parameter]:
     """The model's parameters that come of one in the signature."""
     description = docs.parameters.get(p.name, "")
     if p.kind is _Kind.VAR_KEYWORD:
@@ -172,7 +165,7 @@ def _filled(p: inspect.Parameter, scope: _Scope, docs: Docs) -> Iterator[Paramet
         yield Parameter(p.name, _listed(_annotated(p, scope)), p.default, description)
 
 
-def _unpacked(p: inspect.Parameter, scope: _Scope) -> Iterator[Parameter]:
+def _unpacked(p: inspect.Parameter, scope: Scope) -> Iterator[Parameter]:
     """The keys of `**kwargs: Unpack[SomeTypedDict]`."""
     if p.annotation is EMPTY:
         return
@@ -189,7 +182,7 @@ class _Absent:
 ABSENT: Final = _Absent()
 
 
-def _annotated(p: inspect.Parameter, scope: _Scope) -> Any:
+def _annotated(p: inspect.Parameter, scope: Scope) -> Any:
     if p.annotation is not EMPTY:
         return scope.resolve(p.name, p.annotation)
     if p.default is not EMPTY:
@@ -214,7 +207,7 @@ def _listed(annotation: Any) -> Any:
     return annotation
 
 
-def _is_injected(p: inspect.Parameter, scope: _Scope, declared: frozenset[str] | None) -> bool:
+def _is_injected(p: inspect.Parameter, scope: Scope, declared: frozenset[str] | None) -> bool:
     if p.kind in {_Kind.VAR_POSITIONAL, _Kind.VAR_KEYWORD}:
         return False
     if p.annotation is EMPTY:
@@ -231,57 +224,3 @@ def _is_context(annotation: Any) -> bool:
     if get_origin(annotation) in {Union, types.UnionType}:
         return all(_is_context(kind) for kind in get_args(annotation) if kind is not types.NoneType)
     return isinstance(annotation, type) and issubclass(annotation, ToolContext)
-
-
-class _Scope:
-    """The names that a function's annotations may use."""
-
-    def __init__(self, inner: Any, label: str) -> None:
-        self.label = label
-        self._globals = _globals(inner)
-        self._locals = ChainMap(*_enclosing(inner, self._globals))
-
-    def evaluate(self, annotation: Any) -> Any:
-        """The type that an annotation stands for; raises whatever its evaluation raises."""
-        holder = types.SimpleNamespace(__annotations__={"it": annotation})
-        return typing.get_type_hints(holder, self._globals, self._locals, include_extras=True)["it"]  # type: ignore[arg-type]  # any object with annotations will do
-
-    def resolve(self, name: str, annotation: Any) -> Any:
-        """As `evaluate`, with a `ConfigError` that says which parameter it was."""
-        try:
-            return self.evaluate(annotation)
-        except Exception as error:
-            raise ConfigError(
-                f"{self.label}: the annotation {annotation!r} of parameter '{name}' cannot be resolved "
-                f"({type(error).__name__}: {error}); import the name at run time, not only for type checkers"
-            ) from error
-
-
-def _globals(inner: Any) -> dict[str, Any]:
-    own = getattr(inner, "__globals__", None)
-    if own is None:
-        own = getattr(sys.modules.get(getattr(inner, "__module__", None) or ""), "__dict__", {})
-    return typing.cast("dict[str, Any]", own)
-
-
-def _enclosing(inner: Any, names: dict[str, Any]) -> Iterator[MutableMapping[str, Any]]:
-    """Names of the functions and classes around `inner`: what it closes over, and the locals of those still running."""
-    yield _closure(inner)
-    qualname = getattr(inner, "__qualname__", "")
-    frame = sys._getframe()
-    while frame.f_back is not None:
-        frame = frame.f_back
-        around = frame.f_code.co_qualname
-        if frame.f_globals is names and qualname.startswith((f"{around}.", f"{around}.<locals>.")):
-            yield dict(frame.f_locals)
-
-
-def _closure(inner: Any) -> dict[str, Any]:
-    code, cells = getattr(inner, "__code__", None), getattr(inner, "__closure__", None) or ()
-    found = {}
-    for name, cell in zip(getattr(code, "co_freevars", ()), cells, strict=False):
-        try:
-            found[name] = cell.cell_contents
-        except ValueError:  # the enclosing function has not assigned it yet
-            continue
-    return found

@@ -2,16 +2,22 @@
 
 from __future__ import annotations
 
+import dataclasses
 import inspect
-from collections.abc import Iterator
-from dataclasses import dataclass
+import json
+from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
+from collections.abc import Set as AbstractSet
+from dataclasses import dataclass, replace
+from enum import Enum
 from typing import Any, Final
 
-from pydantic_core import PydanticSerializationError, to_json
+from pydantic_core import to_json, to_jsonable_python
 
 from .messages import File, Image, ResultPart, Text, ToolResult
+from .redact import bounded, redact
 
 _PARTS: Final = (Text, Image, File)
+_ATOMS: Final = frozenset({str, int, float, bool, type(None)})
 
 
 class Unencodable(Exception):
@@ -28,23 +34,130 @@ class Encoded:
 
 
 def encode_result(value: Any) -> Encoded:
-    """The parts of a tool's result."""
-    if type(value) is str:
-        return Encoded((Text(value),))
-    if isinstance(value, _PARTS):
-        return Encoded((value,))
+    """The parts of a tool's result, by the first rule that fits.
+
+    - Text is itself (the empty text too); bytes are text when they are UTF-8.
+    - `Text`, `Image` and `File` parts, and lists of them (strings among them too), pass; so do the content, private
+      metadata and error flag of a `ToolResult`.
+    - All else is compact JSON: None is `null`, an empty list `[]`. Models, dataclasses, enums, dates, decimals, UUIDs,
+      paths, named tuples as pydantic writes them; sets as lists, sorted; NaN and infinities as the texts "NaN",
+      "Infinity" and "-Infinity"; numpy values by their `tolist`.
+
+    Raises `Unencodable` for generators and other iterators (which are not consumed), awaitables, bytes that are no text,
+    and objects that have no JSON form.
+    """
+    if isinstance(value, str):
+        return Encoded((Text(_text(value)),))
     if isinstance(value, ToolResult):
-        return Encoded(value.content, value.private, value.is_error)
-    if isinstance(value, list | tuple) and value and all(isinstance(part, _PARTS) for part in value):
-        return Encoded(tuple(value))
-    if isinstance(value, bytes):
-        try:
-            return Encoded((Text(value.decode("utf-8")),))
-        except UnicodeDecodeError as error:
-            raise Unencodable("bytes that are no text; return File.of(…) or Image.of(…)") from error
-    if isinstance(value, Iterator) or inspect.isawaitable(value):
-        raise Unencodable(f"a {type(value).__name__} cannot be sent; return a list")
+        return Encoded(tuple(map(_part, value.content)), value.private, value.is_error)
+    if isinstance(value, _PARTS):
+        return Encoded((_part(value),))
+    if isinstance(value, list | tuple) and any(isinstance(item, _PARTS) for item in value):
+        return Encoded(tuple(map(_part, value)))
+    if isinstance(value, bytes | bytearray | memoryview):
+        return Encoded((Text(_decoded(bytes(value))),))
+    return Encoded((Text(_json(value)),))
+
+
+def _text(value: str) -> str:
+    """The plain text; half a surrogate pair, which no wire can carry, becomes a replacement character."""
     try:
-        return Encoded((Text(to_json(value).decode("utf-8")),))
-    except (PydanticSerializationError, ValueError) as error:
-        raise Unencodable(str(error)) from error
+        value.encode("utf-8")
+    except UnicodeEncodeError:
+        return value.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace")
+    return value if type(value) is str else str.__str__(value)
+
+
+def _part(item: Any) -> ResultPart:
+    if isinstance(item, str):
+        return Text(_text(item))
+    if isinstance(item, Text):
+        return item if (text := _text(item.text)) is item.text else replace(item, text=text)
+    if isinstance(item, _PARTS):
+        return item
+    raise Unencodable(f"a list of parts holds a {type(item).__name__}; put text, Text, Image and File in it")
+
+
+def _decoded(value: bytes) -> str:
+    try:
+        return value.decode("utf-8")
+    except UnicodeDecodeError as error:
+        raise Unencodable(
+            f"{len(value)} bytes that are not UTF-8 text; return File.of(data, media_type) or Image.of(data, media_type)"
+        ) from error
+
+
+def _json(value: Any) -> str:
+    try:
+        plain = _plain(value)
+        return to_json(plain, inf_nan_mode="strings", fallback=_fallback).decode("utf-8")
+    except Unencodable:
+        raise
+    except RecursionError as error:
+        raise Unencodable("the result is nested too deeply, or holds itself") from error
+    except Exception as error:  # serializers are the users' code, and may raise anything
+        return _escaped(value, error)
+
+
+def _escaped(value: Any, error: Exception) -> str:
+    """The JSON where only half a surrogate pair was in the way."""
+    if "surrogates not allowed" not in str(error):
+        raise Unencodable(f"{_reason(error)}; {_ADVICE}") from error
+    plain = to_jsonable_python(_plain(value), inf_nan_mode="strings", fallback=_fallback)
+    return _text(json.dumps(plain, ensure_ascii=False, separators=(",", ":")))
+
+
+_ADVICE: Final = "return text, numbers, lists, dicts, dataclasses or pydantic models of them"
+
+
+def _reason(error: Exception) -> str:
+    if "invalid utf-8" in str(error):
+        return "the result holds bytes that are not UTF-8 text"
+    text = str(error).removeprefix("Error serializing to JSON: ")
+    return f"the result has no JSON form ({bounded(redact(text), 200)})"
+
+
+def _plain(value: Any) -> Any:
+    """Containers with sets sorted; finds iterators, which pydantic would consume."""
+    if type(value) in _ATOMS:
+        return value
+    if isinstance(value, Mapping):
+        return {key: _plain(inner) for key, inner in value.items()}
+    if isinstance(value, list | tuple):
+        return [_plain(inner) for inner in value]
+    if isinstance(value, AbstractSet):
+        return [_plain(inner) for inner in _in_order(value)]
+    if isinstance(value, Iterator | AsyncIterator) or inspect.isawaitable(value):
+        raise _unread(value)
+    if _is_plain_dataclass(value):
+        return {field.name: _plain(getattr(value, field.name)) for field in dataclasses.fields(value)}
+    return value
+
+
+def _is_plain_dataclass(value: Any) -> bool:
+    kind = type(value)
+    return dataclasses.is_dataclass(kind) and not hasattr(kind, "__pydantic_serializer__")
+
+
+def _in_order(values: AbstractSet[Any]) -> list[Any]:
+    try:
+        return sorted(values)
+    except TypeError:
+        return sorted(values, key=lambda value: (type(value).__name__, repr(value)))
+
+
+def _unread(value: Any) -> Unencodable:
+    if inspect.iscoroutine(value):
+        value.close()  # nobody will await it now, and Python would warn of that
+    if inspect.isawaitable(value):
+        return Unencodable(f"the result is a {type(value).__name__} that was not awaited; make the tool `async def`")
+    return Unencodable(f"the result is a {type(value).__name__}, which can be read only once; return a list")
+
+
+def _fallback(value: Any) -> Any:
+    """What pydantic does not know, but a model can read."""
+    if isinstance(value, Sequence):
+        return list(value)
+    if callable(listed := getattr(value, "tolist", None)) and not isinstance(value, type | Enum):
+        return listed()
+    raise TypeError(f"{type(value).__name__} is not serializable")

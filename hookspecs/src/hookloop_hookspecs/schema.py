@@ -11,10 +11,12 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from .arguments import ArgumentsError, parse_arguments
-from .errors import ConfigError
 from .model_check import ModelCheck
-from .parameters import Layout, Reading, read_function
-from .strict import inline_refs, strict_schema
+from .parameters import Layout, read_function
+from .raw_check import RawCheck, read_schema
+from .refs import inline_refs
+from .scope import label_of
+from .strict import strict_schema
 
 __all__ = ["ArgumentsError", "Signature", "describe", "inline_refs", "parse_arguments", "strict_schema"]
 
@@ -51,12 +53,31 @@ class Signature:
 def describe(function: Callable[..., Any], *, schema: Mapping[str, Any] | str | None = None) -> Signature:
     """Read a function's signature.
 
-    The schema comes from annotations, defaults and docstring (Google, numpy or Sphinx style), or is the JSON Schema
-    given by `schema`. Raises `ConfigError` where a parameter cannot be described.
+    The schema comes of annotations, defaults and docstring (Google, numpy or Sphinx style); a text in `Annotated` stands
+    over the docstring's. A parameter without annotation takes its default's type. What a partial has bound is not
+    the model's to fill. Parameters annotated `ToolContext` (also where that name exists only for type checkers), and
+    those named `ctx` or `context` whose annotation cannot be resolved, are injected.
+
+    `schema` is a JSON Schema (a mapping, or its text) to use instead, for functions whose arguments only others know.
+    Then arguments come as plain JSON values, and are checked for type, required, properties, items, enum and const,
+    through anyOf, allOf and local references; bounds, patterns and formats are the function's to check. A `ctx` or
+    `context` that the schema does not list is injected, annotated or not.
+
+    Raises `ConfigError` for a parameter that cannot be described, and for a schema that does not fit the function.
     """
-    reading = read_function(function)
-    model = ModelCheck(reading)
+    check: ModelCheck | RawCheck
+    if schema is None:
+        reading = read_function(function)
+        check = ModelCheck(reading)
+    else:
+        given = read_schema(schema, label_of(function))
+        reading = read_function(function, frozenset(given["properties"]))
+        check = RawCheck(given, reading)
     return Signature(
-        json.dumps(model.schema, ensure_ascii=False, separators=(",", ":")), reading.injected,
-        reading.docs.description, reading.unbound, model, reading.layout,
-    )  # fmt: skip
+        schema=json.dumps(check.schema, ensure_ascii=False, separators=(",", ":")),
+        injected=reading.injected,
+        description=reading.docs.description,
+        unbound=reading.unbound,
+        check=check,
+        layout=reading.layout,
+    )
