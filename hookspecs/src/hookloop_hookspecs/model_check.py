@@ -20,7 +20,6 @@ _CONTAINERS: Final = {
     "dict_type", "list_type", "tuple_type", "set_type", "frozen_set_type", "model_type", "model_attributes_type",
     "dataclass_type", "mapping_type", "sequence_str", "arguments_type", "iterable_type",
 }  # fmt: skip
-)
 
 
 _CONFIG: Final = ConfigDict(extra="forbid", protected_namespaces=())
