@@ -8,13 +8,12 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from hookloop.discovery import Found, available, load, load_one, survey
+from hookloop.discovery import PLUGINS, Found, available, load, load_one, survey
 from hookloop_hookspecs import ConfigError
 
 if TYPE_CHECKING:
     from conftest import Distribute
 
-PLUGINS = "hookloop.plugins"
 GOOD = "class Plugin:\n    pass\n"
 
 

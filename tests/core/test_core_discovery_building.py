@@ -46,22 +46,22 @@ def installed(distribute: Distribute) -> None:
     distribute("hl-made", groups, {"hl_made": WITH_OPTIONS})
 
 
-class Options(BaseModel):
+class PluginOptions(BaseModel):
     model_config = ConfigDict(extra="forbid")
     tool: str = "edit"
     times: int = 1
 
 
 class Plugin:
-    Options = Options
+    Options = PluginOptions
 
-    def __init__(self, options: Options) -> None:
+    def __init__(self, options: PluginOptions) -> None:
         self.options = options
 
 
 def test_options_are_validated_and_given() -> None:
     made = build(Plugin, options={"times": 3}, label="plugin 'p'")
-    assert made.options == Options(times=3)
+    assert made.options == PluginOptions(times=3)
 
 
 def test_a_function_may_be_the_factory() -> None:
