@@ -9,7 +9,7 @@ from dataclasses import replace
 
 import pytest
 
-from hookloop_booking import BookingPlugin, BookingService
+from hookloop_booking import BookingPlugin, BookingService, booking_tools
 from hookloop_booking.intents import language, read_intent
 from hookloop_booking.offline import OfflineProvider
 from hookloop_booking.phrases import NOTICE
@@ -26,10 +26,20 @@ from hookloop_hookspecs import (
     ToolContext,
     ToolError,
     ToolResult,
+    ToolSpec,
     json_text,
 )
 
 PROVIDER = OfflineProvider()
+
+
+def tool_specs() -> tuple[ToolSpec, ...]:
+    service = BookingService("sqlite://")
+    service.close()
+    return tuple(tool.spec for tool in booking_tools(service))
+
+
+SPECS = tool_specs()
 
 
 class Desk:
@@ -90,7 +100,7 @@ def ids(desk: Desk) -> list[int]:
 
 
 def asked(*messages: Message, **fields: object) -> Reply:
-    base = ModelRequest("rules", "", messages, Desk().request().tools)
+    base = ModelRequest("rules", "", messages, SPECS)
     return whole(replace(base, **fields))  # type: ignore[arg-type]  # each test names fields of the request
 
 
@@ -126,6 +136,12 @@ def asked(*messages: Message, **fields: object) -> Reply:
         ("I don't want to book anything", "leave", ""),
         ("please don’t cancel", "leave", ""),
         ("thanks", "thanks", ""),
+        ("Can you help me book a ticket?", "book", ""),
+        ("I no longer need G123", "cancel", "G123"),
+        ("booked", "list_booked", ""),
+        ("请列出我预订的车票", "list_booked", ""),
+        ("可用的票", "list_available", ""),
+        ("book me two tickets", "book", "two tickets"),
         ("the weather", "unknown", ""),
         ("你好", "greet", ""),
         ("你能做什么？", "help", ""),
@@ -149,6 +165,11 @@ def asked(*messages: Message, **fields: object) -> Reply:
 def test_sentences_are_read_as_what_they_ask(text: str, action: str, ticket: str) -> None:
     intent = read_intent(text)
     assert (intent.action, intent.ticket) == (action, ticket)
+
+
+def test_a_flood_of_words_is_read_no_further_than_a_sentence() -> None:
+    assert read_intent("book " * 200_000) == read_intent("book " * 100)
+    assert read_intent("book G123 " + "please " * 100_000).ticket == "G123"
 
 
 def test_one_chinese_character_makes_the_language_chinese() -> None:
