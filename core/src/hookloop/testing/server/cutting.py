@@ -12,7 +12,9 @@ S = TypeVar("S", str, bytes)
 
 def pieces(whole: S, size: int, at: Sequence[int] = ()) -> list[S]:
     """The whole in pieces: at these offsets where some are given, else every `size` units; never an empty piece."""
-    marks = sorted({mark for mark in at if 0 < mark < len(whole)}) if at else range(size, len(whole), size)
+    marks: Sequence[int] = (
+        sorted({mark for mark in at if 0 < mark < len(whole)}) if at else range(size, len(whole), size)
+    )
     edges = [0, *marks, len(whole)]
     return [whole[start:end] for start, end in pairwise(edges) if start < end]
 

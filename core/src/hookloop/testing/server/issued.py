@@ -16,7 +16,7 @@ _BLANK_TEXT = "text"
 
 @dataclass(frozen=True, slots=True)
 class Signed:
-    """A thinking block as it was issued: its text, the model, and what came before it.
+    """A thinking block as it was issued: its text, the model, the thinking that was asked for, what came before it.
 
     `prefix` stands for the top-level system, the tools and every block before it that is not thinking; `previous` is
     the signature of the thinking block before it, empty where there was none.
@@ -24,6 +24,7 @@ class Signed:
 
     text: str
     model: str
+    thinking: str
     prefix: str
     previous: str
 
@@ -47,7 +48,9 @@ class Issued:
     items: dict[str, JsonObject] = field(default_factory=dict)
     stored_items: set[str] = field(default_factory=set)
     reasoning_before: dict[str, str] = field(default_factory=dict)
-    encrypted: dict[str, str] = field(default_factory=dict)
+    encrypted: dict[str, set[str]] = field(default_factory=dict)
+    reasoning_of_call: dict[str, str] = field(default_factory=dict)
+    extra_of_call: dict[str, JsonObject] = field(default_factory=dict)
     _count: int = 0
     _lock: threading.Lock = field(default_factory=threading.Lock)
 
@@ -67,15 +70,22 @@ class Issued:
         """Note the thinking and the calls of an answer to this Messages request."""
         trace = Trace.of(body)
         mine: list[str] = []
-        model = str(body.get("model", ""))
+        model, asked = str(body.get("model", "")), str((body.get("thinking") or {}).get("type", ""))
         for block in content:
             if block["type"] in ("thinking", "redacted_thinking"):
                 mine.append(signature_of(block))
-                signed = Signed(str(block.get("thinking", "")), model, trace.digest(), trace.thinking)
+                signed = Signed(str(block.get("thinking", "")), model, asked, trace.digest(), trace.thinking)
                 self.signatures.setdefault(signature_of(block), []).append(signed)
             elif block["type"] == "tool_use":
                 self.thinking_of_call[block["id"]] = tuple(mine)
             trace.add("assistant", block)
+
+    def say(self, message: JsonObject) -> None:
+        """Note the reasoning and the calls of a Chat Completions message."""
+        reasoning = str(message.get("reasoning_content") or message.get("reasoning") or "")
+        for call in message.get("tool_calls", ()):
+            self.reasoning_of_call[call["id"]] = reasoning
+            self.extra_of_call[call["id"]] = call
 
     def respond(self, body: Mapping[str, Any], response_id: str, output: Sequence[JsonObject]) -> None:
         """Note the items of an answer to this Responses request."""
@@ -100,7 +110,7 @@ class Issued:
         if reasoning:
             self.reasoning_before[key] = reasoning
         if item.get("encrypted_content"):
-            self.encrypted[item["encrypted_content"]] = key
+            self.encrypted.setdefault(item["encrypted_content"], set()).add(key)
 
 
 class Trace:

@@ -6,9 +6,9 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any
 
+from hookloop.testing.script import as_reply
 from hookloop_hookspecs import Part, ProviderError, Reply, Thinking, ToolCall
 
-from hookloop.testing.script import as_reply
 from . import render_chat, render_messages, render_responses
 from .context import Context
 from .cutting import Cutter
@@ -79,8 +79,10 @@ class Player:
         return whole_plan(render_messages.whole(reply, context))
 
     def _chat(self, reply: Reply, context: Context) -> Plan:
+        whole = render_chat.whole(reply, context)
+        self.issued.say(whole["choices"][0]["message"])
         if not context.request.stream:
-            return whole_plan(render_chat.whole(reply, context))
+            return whole_plan(whole)
         events = render_chat.events(reply, context)
         return stream_plan(f"data: {event}\n\n" if isinstance(event, str) else event for event in events)
 

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 if TYPE_CHECKING:
     from hookloop.testing.script import Item
+
     from .record import Recorded
 
 How: TypeAlias = Literal["reset", "close", "eof"]
@@ -78,7 +79,7 @@ class Delay:
 
 @dataclass(frozen=True, slots=True)
 class Deltas:
-    """The answer `item`, its text, thinking and arguments cut into deltas of `size` characters, or at offsets `cuts`."""
+    """The answer `item`, its texts and arguments cut into deltas of `size` characters, or at the offsets `cuts`."""
 
     item: Step
     size: int = 1

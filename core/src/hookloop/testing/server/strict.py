@@ -13,12 +13,13 @@ from .issued import Issued
 from .plan import Plan, whole_plan
 from .play import Player
 from .record import Api, Departure, Recorded, Refusal, Violation, api_of
-from .rules import check_chat, check_messages, check_responses
+from .rules import PROFILES, check_chat, check_messages, check_responses
 from .shapes import error_body, request_id_header
 from .steps import Raw, Step
 from .wire import HttpRequest, Listener
 
-DEFAULT_OFF = ("tools_missing",)
+DEFAULT_OFF = ("tools_missing", "single_call")
+"""What only some routes and templates ask."""
 
 
 class StrictServer:
@@ -30,8 +31,8 @@ class StrictServer:
 
     Arguments: `script`, the steps; `strict=False` refuses nothing but requests beyond the script; `off`, names of rules
     that do not apply; `profile`, a compatible server whose demands are added to Chat Completions ("deepseek",
-    "mistral", "gemini", "vllm", "llama.cpp", "groq", "ollama"); `preserved_thinking`, whether thinking is bound to all that came
-    before it: True or False for every model, None by the model's name; `deltas`, the characters in a delta; `chunks`,
+    "mistral", "gemini", "vllm", "llama.cpp", "groq", "ollama"); `preserved_thinking`, whether thinking is bound to all
+    that came before it: True or False for every model, None by the model's name; `deltas`, the characters in a delta; `chunks`,
     the bytes in a network chunk (0: as large as can be).
 
     Attributes: `url`, `requests`, `refusals`, `departures` (clients that left before the end of their answer).
@@ -49,6 +50,8 @@ class StrictServer:
         deltas: int = 16,
         chunks: int = 0,
     ) -> None:
+        if profile is not None and profile not in PROFILES:
+            raise ValueError(f"no profile {profile!r}; there are {', '.join(PROFILES)}")
         self.steps: list[Step] = list(script)
         self.strict = strict
         self.off = frozenset(off)
@@ -190,7 +193,7 @@ def _messages(server: StrictServer, request: Recorded) -> list[Violation]:
 
 
 def _chat(server: StrictServer, request: Recorded) -> list[Violation]:
-    return check_chat(request.body, server.profile, headers=request.headers, off=server.off)
+    return check_chat(request.body, server.profile, headers=request.headers, issued=server.issued, off=server.off)
 
 
 def _responses(server: StrictServer, request: Recorded) -> list[Violation]:

@@ -119,8 +119,9 @@ class Connection:
 
     def _write(self, plan: Plan) -> int:
         frames = list(writes(plan))
-        if frames and not isinstance(frames[0], bytes):
-            self._wait(frames.pop(0), 0)
+        if frames and not isinstance(first := frames[0], bytes):
+            self._wait(first, 0)
+            del frames[0]
         sent, pending = 0, _head(plan)
         for frame in frames:
             if isinstance(frame, bytes):

@@ -24,10 +24,13 @@ class Rule(Generic[V]):
 
 
 class Rulebook(Generic[V]):
-    """The rules of one API, in the order in which they are looked at. `V` is what they look at."""
+    """The rules of one API, in the order in which they are looked at. `V` is what they look at.
 
-    def __init__(self) -> None:
-        self.rules: dict[str, Rule[V]] = {}
+    Arguments: rulebooks whose rules come first.
+    """
+
+    def __init__(self, *parts: Rulebook[V]) -> None:
+        self.rules: dict[str, Rule[V]] = {name: rule for part in parts for name, rule in part.rules.items()}
 
     def rule(
         self, name: str, mark: Mark = "seen"
@@ -59,3 +62,8 @@ def _named(rule: Rule[V], view: V) -> Iterator[Violation]:
 def fault(message: str, status: int = 400, code: str | None = None, param: str | None = None) -> Violation:
     """A violation whose status, code or param is not the usual one; the registry fills in the rule's name."""
     return Violation("", message, status, "", code, param)
+
+
+def names(text: str) -> frozenset[str]:
+    """The words of a text, for tables that are read more often than changed."""
+    return frozenset(text.split())

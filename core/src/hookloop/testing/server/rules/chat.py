@@ -1,0 +1,333 @@
+"""What Chat Completions asks of a request as a whole, its messages and its tools."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any
+
+from .chat_view import CALL_FIELDS, MESSAGE_FIELDS, PARTS, TOP_FIELDS, ChatView, JsonObject, calls_of
+from .openai_shared import (
+    empty_array,
+    key_faults,
+    length_faults,
+    missing,
+    name_faults,
+    schema_faults,
+    temperature_faults,
+    wrong_type,
+)
+from .profiles import PROFILES
+from .registry import Finding, Rulebook, fault
+from .schemas import strict_faults
+
+RULES: Rulebook[ChatView] = Rulebook()
+rule = RULES.rule
+
+MAX_TOOLS = 128
+MAX_CALL_ID = 40
+
+
+@rule("auth", "doc")
+def _auth(view: ChatView) -> Iterable[Finding]:
+    """A key must be sent."""
+    yield from key_faults(view.headers if view.profile is None else None)
+
+
+@rule("required", "doc")
+def _required(view: ChatView) -> Iterable[Finding]:
+    """`model` and `messages` are there, the messages objects."""
+    if not isinstance(view.body.get("model"), str):
+        yield fault("you must provide a model parameter")
+    messages = view.body.get("messages")
+    if messages is None:
+        yield missing("messages")
+    elif not isinstance(messages, list):
+        yield wrong_type("messages", "an array of objects", messages)
+    elif not messages:
+        yield empty_array("messages")
+    elif len(view.messages) < len(messages):
+        yield wrong_type("messages", "an array of objects", next(m for m in messages if not isinstance(m, dict)))
+
+
+@rule("unknown_field")
+def _unknown_field(view: ChatView) -> Iterable[Finding]:
+    """No top-level field that the API does not know."""
+    profile = PROFILES.get(view.profile or "")
+    if profile is None or profile.closed:
+        extra = profile.fields if profile else frozenset()
+        unknown = [name for name in view.body if name not in TOP_FIELDS and name not in extra]
+        yield from (fault(f"Unrecognized request argument supplied: {name}") for name in unknown)
+
+
+@rule("role", "doc")
+def _role(view: ChatView) -> Iterable[Finding]:
+    """Roles are the known ones; compatible servers know no developer."""
+    for index, message in enumerate(view.messages):
+        role = message.get("role")
+        if role not in MESSAGE_FIELDS or (view.profile and role in ("developer", "function")):
+            known = "'system', 'assistant', 'user', 'function', 'tool', and 'developer'"
+            path = f"messages[{index}].role"
+            yield fault(f"Invalid value: '{role}'. Supported values are: {known}.", code="invalid_value", param=path)
+
+
+@rule("message_field", "guess")
+def _message_field(view: ChatView) -> Iterable[Finding]:
+    """A message has its fields, and no others that hold something."""
+    profile = PROFILES.get(view.profile or "")
+    more = profile.message_fields if profile else frozenset()
+    call_more = profile.call_fields if profile else frozenset()
+    if profile and profile.ignores_fields:
+        return
+    for index, message in enumerate(view.messages):
+        known = MESSAGE_FIELDS.get(str(message.get("role")), frozenset()) | more
+        extra = [name for name, value in message.items() if name not in known and value is not None]
+        for call in calls_of(message):
+            extra += [name for name in call if name not in CALL_FIELDS and name not in call_more and name != "index"]
+        for name in extra:
+            text = f"Additional properties are not allowed ('{name}' was unexpected) - 'messages.{index}'"
+            yield fault(text, param=f"messages.{index}")
+
+
+@rule("content_null")
+def _content_null(view: ChatView) -> Iterable[Finding]:
+    """Content is null or absent only beside an assistant's calls, refusal or audio."""
+    for index, message in enumerate(view.messages):
+        if message.get("content") is not None:
+            continue
+        spared = ("tool_calls", "refusal", "audio", "function_call") if message.get("role") == "assistant" else ()
+        if not any(message.get(name) for name in spared):
+            text = "Invalid value for 'content': expected a string, got null."
+            yield fault(text, param=f"messages.[{index}].content")
+
+
+@rule("content_part")
+def _content_part(view: ChatView) -> Iterable[Finding]:
+    """Content is a string or parts that the role may hold; images are the user's."""
+    for index, message in enumerate(view.messages):
+        content = message.get("content")
+        path = f"messages[{index}].content"
+        if isinstance(content, list):
+            yield from _part_faults(content, str(message.get("role")), path)
+        elif content is not None and not isinstance(content, str):
+            yield wrong_type(path, "one of an array of objects or string", content)
+
+
+def _part_faults(parts: list[Any], role: str, path: str) -> Iterator[Finding]:
+    known = PARTS.get(role, frozenset({"text"}))
+    for at, part in enumerate(parts):
+        kind = part.get("type") if isinstance(part, dict) else None
+        if kind == "image_url" and kind not in known:
+            text = f"Image URLs are only allowed for messages with role 'user', but this message with role '{role}'"
+            yield fault(f"Invalid '{path}'. {text} contains an image URL.", code="invalid_value", param=path)
+        elif kind not in known:
+            text = f"Invalid value: '{kind}'. Supported values are: {', '.join(sorted(known))}."
+            yield fault(text, code="invalid_value", param=f"{path}[{at}].type")
+        elif not _is_whole(part, str(kind)):
+            yield missing(f"{path}[{at}].{kind}")
+
+
+def _is_whole(part: Mapping[str, Any], kind: str) -> bool:
+    value = part.get(kind)
+    if kind == "image_url":
+        return isinstance(value, Mapping) and isinstance(value.get("url"), str)
+    return isinstance(value, str if kind in ("text", "refusal") else Mapping)
+
+
+@rule("empty_array")
+def _empty_array(view: ChatView) -> Iterable[Finding]:
+    """`tools`, `tool_calls` and lists of parts are left out where they are empty."""
+    if view.body.get("tools") == []:
+        yield empty_array("tools")
+    for index, message in enumerate(view.messages):
+        for name in ("tool_calls", "content"):
+            if message.get(name) == []:
+                yield empty_array(f"messages[{index}].{name}")
+
+
+@rule("call_shape", "doc")
+def _call_shape(view: ChatView) -> Iterable[Finding]:
+    """A call has an id, a type and a function with name and arguments; a result names its call."""
+    for path, call in view.calls():
+        yield from (missing(f"{path}.{name}") for name in ("id", "type") if not call.get(name))
+        if call.get("type") == "function" and not isinstance(call.get("function"), dict):
+            yield missing(f"{path}.function")
+    for index, message in enumerate(view.messages):
+        if message.get("role") == "tool" and not isinstance(message.get("tool_call_id"), str):
+            yield missing(f"messages[{index}].tool_call_id")
+
+
+@rule("call_twice", "guess")
+def _call_twice(view: ChatView) -> Iterable[Finding]:
+    """No two calls of one id in a message."""
+    for index, ids, _ in view.groups():
+        doubled = [call for call, count in Counter(ids).items() if count > 1]
+        yield from (fault(f"Duplicate value for 'id' in messages[{index}].tool_calls: '{call}'") for call in doubled)
+
+
+@rule("call_orphan")
+def _call_orphan(view: ChatView) -> Iterable[Finding]:
+    """Every call is answered by a tool message right behind its own message."""
+    for index, ids, answers in view.groups():
+        unanswered = [call for call in ids if call not in answers]
+        if unanswered:
+            text = (
+                "An assistant message with 'tool_calls' must be followed by tool messages responding to each "
+                f"'tool_call_id'. The following tool_call_ids did not have response messages: {', '.join(unanswered)}"
+            )
+            yield fault(text, param=f"messages.[{index}].role")
+
+
+def _before_tools(view: ChatView, index: int) -> JsonObject | None:
+    """The message before the run of tool messages that this one is in."""
+    while index >= 0 and view.messages[index].get("role") == "tool":
+        index -= 1
+    return view.messages[index] if index >= 0 else None
+
+
+@rule("tool_orphan")
+def _tool_orphan(view: ChatView) -> Iterable[Finding]:
+    """A tool message stands behind an assistant message with calls."""
+    for index, message in enumerate(view.messages):
+        before = _before_tools(view, index) if message.get("role") == "tool" else {"tool_calls": True}
+        if before is None or not before.get("tool_calls"):
+            text = "messages with role 'tool' must be a response to a preceeding message with 'tool_calls'."
+            yield fault(f"Invalid parameter: {text}", param=f"messages.[{index}].role")
+
+
+@rule("tool_unknown")
+def _tool_unknown(view: ChatView) -> Iterable[Finding]:
+    """A tool message answers a call of the message before its run."""
+    for index, ids, answers in view.groups():
+        for answer in answers:
+            if answer not in ids:
+                text = f"Invalid parameter: 'tool_call_id' of '{answer}' not found in 'tool_calls' of previous message."
+                yield fault(text, param=f"messages.[{index + 1}].tool_call_id")
+
+
+@rule("tool_twice")
+def _tool_twice(view: ChatView) -> Iterable[Finding]:
+    """One tool message for each call."""
+    for _, _, answers in view.groups():
+        doubled = [answer for answer, count in Counter(answers).items() if count > 1]
+        yield from (fault(f"Duplicate value for 'tool_call_id' of '{answer}'") for answer in doubled)
+
+
+@rule("tool_name")
+def _tool_name(view: ChatView) -> Iterable[Finding]:
+    """Function names are 1 to 64 letters, digits, `_` and `-`, in tools and in calls."""
+    for index, function in view.functions:
+        yield from name_faults(function.get("name"), f"tools[{index}].function.name")
+    for path, call in view.calls():
+        if isinstance(call.get("function"), dict):
+            yield from name_faults(call["function"].get("name"), f"{path}.function.name")
+
+
+@rule("call_id_long")
+def _call_id_long(view: ChatView) -> Iterable[Finding]:
+    """Call ids are not longer than 40 characters."""
+    for path, call in view.calls():
+        yield from length_faults(call.get("id"), f"{path}.id", MAX_CALL_ID)
+    for index, message in enumerate(view.messages):
+        yield from length_faults(message.get("tool_call_id"), f"messages[{index}].tool_call_id", MAX_CALL_ID)
+
+
+@rule("arguments")
+def _arguments(view: ChatView) -> Iterable[Finding]:
+    """Arguments are a JSON string, never an object."""
+    for path, call in view.calls():
+        function = call.get("function")
+        if isinstance(function, dict) and not isinstance(function.get("arguments"), str):
+            yield wrong_type(f"{path}.function.arguments", "a string", function.get("arguments"))
+
+
+@rule("tool_shape", "doc")
+def _tool_shape(view: ChatView) -> Iterable[Finding]:
+    """A tool has a type, and its definition under that name."""
+    given = view.body.get("tools")
+    for index, tool in enumerate(given if isinstance(given, list) else ()):
+        kind = tool.get("type") if isinstance(tool, dict) else None
+        if kind not in ("function", "custom"):
+            yield missing(f"tools[{index}].type")
+        elif not isinstance(tool.get(kind), dict):
+            yield missing(f"tools[{index}].{kind}")
+
+
+@rule("tools_max")
+def _tools_max(view: ChatView) -> Iterable[Finding]:
+    """At most 128 tools."""
+    count = len(view.tools)
+    if count > MAX_TOOLS:
+        text = (
+            f"Invalid 'tools': array too long. Expected an array with maximum length {MAX_TOOLS}, but got an array with "
+            f"length {count} instead."
+        )
+        yield fault(text, code="array_above_max_length", param="tools")
+
+
+@rule("choice_tools")
+def _choice_tools(view: ChatView) -> Iterable[Finding]:
+    """`tool_choice` and `parallel_tool_calls` need tools."""
+    for name in ("tool_choice", "parallel_tool_calls"):
+        if view.body.get(name) is not None and not view.body.get("tools"):
+            text = f"Invalid value for '{name}': '{name}' is only allowed when 'tools' are specified."
+            yield fault(text, param=name)
+
+
+@rule("choice_name", "doc")
+def _choice_name(view: ChatView) -> Iterable[Finding]:
+    """A tool choice is a known word, or names one of the tools."""
+    choice = view.body.get("tool_choice")
+    if isinstance(choice, str) and choice not in ("auto", "none", "required", "any"):
+        yield fault(f"Invalid value: '{choice}'.", code="invalid_value", param="tool_choice")
+    if isinstance(choice, Mapping) and choice.get("type") == "function" and view.tools:
+        name = (choice.get("function") or {}).get("name")
+        if name not in [function.get("name") for _, function in view.functions]:
+            yield fault(f"Tool choice '{name}' not found in 'tools' parameter.", param="tool_choice")
+
+
+@rule("strict")
+def _strict(view: ChatView) -> Iterable[Finding]:
+    """Parameters are an object schema; strict ones closed, with everything required."""
+    for index, function in view.functions:
+        yield from schema_faults(function, f"tools[{index}].function.parameters")
+    wanted = view.body.get("response_format")
+    output = wanted.get("json_schema") if isinstance(wanted, Mapping) else None
+    if isinstance(output, Mapping) and output.get("strict") is True:
+        for why in strict_faults(output.get("schema")):
+            yield fault(f"Invalid schema for response_format '{output.get('name')}': {why}", param="response_format")
+
+
+@rule("max_tokens")
+def _max_tokens(view: ChatView) -> Iterable[Finding]:
+    """Models that reason take `max_completion_tokens`."""
+    if view.model.reasons and view.body.get("max_tokens") is not None:
+        text = "'max_tokens' is not supported with this model. Use 'max_completion_tokens' instead."
+        yield fault(f"Unsupported parameter: {text}", code="unsupported_parameter", param="max_tokens")
+
+
+@rule("temperature")
+def _temperature(view: ChatView) -> Iterable[Finding]:
+    """Models that reason take temperature 1 only."""
+    if view.model.reasons:
+        yield from temperature_faults(view.body)
+
+
+@rule("stream_options")
+def _stream_options(view: ChatView) -> Iterable[Finding]:
+    """`stream_options` goes with `stream`."""
+    if view.body.get("stream_options") is not None and view.body.get("stream") is not True:
+        text = "The 'stream_options' parameter is only allowed when 'stream' is enabled."
+        yield fault(text, param="stream_options")
+
+
+@rule("tools_effort")
+def _tools_effort(view: ChatView) -> Iterable[Finding]:
+    """gpt-5.4 and later refuse tools beside an effort; 5.6 and later want `none` said."""
+    effort = view.body.get("reasoning_effort")
+    version = view.model.version
+    refused = (version >= (5, 4) and effort not in (None, "none")) or (version >= (5, 6) and effort != "none")
+    if view.tools and refused:
+        name = view.body.get("model")
+        text = f"Function tools with reasoning_effort are not supported for {name} in /v1/chat/completions."
+        yield fault(f"{text} Please use /v1/responses instead.", param="reasoning_effort")
