@@ -164,8 +164,9 @@ class Summary:
 
 @dataclass(frozen=True, slots=True)
 class TurnSuspended:
-    """The turn waits for decisions; it holds no claim any more."""
+    """The turn waits for decisions; it holds no claim any more. `at` is the wall clock in seconds."""
 
+    at: float = 0.0
     kind: Literal["turn_suspended"] = field(default="turn_suspended", repr=False)
 
 

@@ -96,3 +96,7 @@ class Cancelled(BaseException):
     def __init__(self, reason: str = "cancelled") -> None:
         super().__init__(reason)
         self.reason = reason
+
+
+class OutputError(HookloopError):
+    """The model gave no structured output that validates, though it was asked again."""

@@ -48,7 +48,8 @@ class Lease:
 class Batch:
     """What is stored at once, all or nothing.
 
-    `version` is the number of entries that the writer believes are stored. Entries already stored equal (same id, same
+    `version` is the number of entries that the writer believes are stored; below 0 it is not compared (for a memory that
+    does not own the history). Entries already stored equal (same id, same
     content) are skipped before the version is compared; the same id with other content is a `Conflict`, and so is
     another version. `lease` asks the store to note `owner` for that many seconds (0: let go). An empty batch of the
     owner only renews its lease. `scope` is the tenant. `final` marks the batch that ends a run.
@@ -133,7 +134,7 @@ def plan_append(batch: Batch, stored: int, existing: Sequence[Entry], lease: Lea
         other = here.get(entry.number)
         if other is not None and other != entry:
             raise Conflict(f"conversation {batch.conversation!r}: number {entry.number} holds another entry already")
-    if fresh and stored - len(here) != batch.version:
+    if fresh and batch.version >= 0 and stored - len(here) != batch.version:
         raise Conflict(f"conversation {batch.conversation!r}: {stored} entries stored, the writer knew {batch.version}")
     if not batch.entries and lease is not None and lease.owner != batch.owner and lease.left > 0:
         raise Conflict(f"conversation {batch.conversation!r} is held by {lease.owner!r}")

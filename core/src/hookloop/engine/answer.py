@@ -1,0 +1,85 @@
+"""The fifth phase: what follows a call group, and what follows a reply without calls."""
+
+from __future__ import annotations
+
+from hookloop_hookspecs import Ending, Reply, Said, Stop, Suspended
+from hookloop_hookspecs.events import ReplyReceived
+
+from . import hooked
+from .ask import Asked, last_text, limit_ended, take_post
+from .decide import enter
+from .effects import Emit, Flow
+from .log import Group
+from .output import objection
+from .run import Ended, Run
+
+
+def after_group(run: Run, group: Group, reply: Reply) -> Flow[None]:
+    """All calls are answered or wait: end, wait, or tell the model something and go on."""
+    if any(isinstance(run.log.ledger.marks.get(place), Suspended) for place in group.open):
+        raise Ended("suspended", "suspended")
+    if run.log.ledger.ending is not None:
+        _end(run, run.log.ledger.ending, group)
+        return
+    if run.output_text:
+        raise Ended("done", "end", run.output_text)
+    results = [group.results[place].message.results[0] for place in group.places]
+    if all(not r.is_error and r.ran and _direct(run, r.name) for r in results):
+        raise Ended("done", "return_direct", "\n\n".join(r.text for r in results))
+    merged = yield from hooked.next_instructions(run, reply, results)
+    for message in merged.messages:
+        run.add(Said(message))
+    yield from hooked.tell(merged.messages)
+    run.collect()
+    stop = merged.first(Stop)
+    if stop is not None and isinstance(stop.verdict, Stop):
+        yield from hooked.ruled(stop, stop.verdict.reason)
+        raise Ended("stopped", stop.verdict.reason, stop.verdict.text or last_text(run))
+
+
+def _direct(run: Run, name: str) -> bool:
+    return name in run.tools and run.tools[name].return_direct
+
+
+def _end(run: Run, ending: Ending, group: Group) -> None:
+    """Leave, unless the one request of the breach mode "answer" is still to be made."""
+    if ending.status == "limit":
+        if ending.answer and group.number < run.log.ledger.ending_at:
+            return
+        raise limit_ended(run, ending.reason)
+    raise Ended(ending.status, ending.reason, ending.text)
+
+
+def answer(run: Run, asked: Asked) -> Flow[None]:
+    """A reply without calls: the answer, unless it was only a pause, something was sent in, or a plugin objects."""
+    reply = asked.reply
+    message = enter(run, asked)
+    run.add(Said(message, asked.behind, reply.stop, reply.usage, asked.seconds))
+    yield from Emit(ReplyReceived(run.round, reply, message, asked.seconds, asked.answered_by)).ask()
+    yield from hooked.tell(asked.behind)
+    run.collect()
+    text = "" if message.blank else message.text
+    ending = run.log.ledger.ending
+    if ending is not None:
+        raise limit_ended(run, ending.reason, text)
+    if reply.stop == "pause":
+        return
+    if reply.stop in ("filter", "refusal", "context"):
+        raise Ended("done", reply.stop, text)
+    if (yield from take_post(run)):
+        return
+    if reply.stop != "length" and (yield from _objected(run, reply, text)):
+        return
+    if (yield from take_post(run, last=True)):
+        return
+    raise Ended("done", "length" if reply.stop == "length" else "end", text)
+
+
+def _objected(run: Run, reply: Reply, text: str) -> Flow[bool]:
+    """Does anybody say "not yet"? The engine does, where structured output was asked for and the text is not it."""
+    merged = yield from hooked.review_answer(run, reply)
+    for message in merged.messages:
+        run.add(Said(message))
+    yield from hooked.tell(merged.messages)
+    run.collect()
+    return bool(merged.messages) or objection(run, text)

@@ -1,0 +1,361 @@
+"""The second phase: one request. Limits, what was sent in, what plugins say of the request, the model, what they say of
+its reply. Nothing of it is history before the reply is whole and judged.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, fields, replace
+
+from hookloop_hookspecs import (
+    Answer,
+    CallDelta,
+    Ending,
+    LimitError,
+    Message,
+    ModelRequest,
+    Narrow,
+    Origin,
+    ProviderError,
+    Reply,
+    Retry,
+    Said,
+    Settings,
+    Spent,
+    Stop,
+    TextDelta,
+    ThinkingDelta,
+)
+from hookloop_hookspecs.events import (
+    CallPiece,
+    Event,
+    LimitReached,
+    MessageSent,
+    ModelFailed,
+    ReplyDiscarded,
+    RequestSent,
+    TextPiece,
+    ThinkingPiece,
+)
+from hookloop_hookspecs.providers import Delta
+from hookloop_hookspecs.verdicts import Replace
+
+from . import hooked
+from .begin import new_epoch
+from .effects import Ask, Emit, Facts, Flow, Inbox, Next, Now, Resolve, Sleep
+from .history import clean
+from .merge import Ruling, reply_of
+from .recut import recut, recut_if_over
+from .run import Ended, Run, Sent
+
+ATTEMPTS = 20
+"""How often plugins may have the model asked for one reply; more is a plugin that never gives up."""
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """A reply that was judged and may enter history, with what plugins said of it."""
+
+    reply: Reply
+    behind: tuple[Message, ...]
+    origin: Origin
+    seconds: float
+    answered_by: str = ""
+
+
+def ask(run: Run) -> Flow[Asked]:
+    """One round's reply. Leaves by `Ended` where a limit, a Stop or a wish to leave says so."""
+    yield from take_post(run)
+    now = yield from Now().ask()
+    yield from _limits(run, now.mono)
+    run.round = run.log.ledger.rounds + 1
+    run.partial = []
+    request, answer = yield from _prepare(run)
+    if answer is None:
+        reply, origin = yield from _converse(run, request)
+    else:
+        yield from hooked.ruled(answer)
+        reply = reply_of(_value(answer), None, answer.plugin, "before_round")
+        origin = answer.origin(run.turn_id, run.round)
+    after = yield from Now().ask()
+    return (yield from _judged(run, request, reply, origin, after.mono - now.mono))
+
+
+def take_post(run: Run, *, last: bool = False) -> Flow[bool]:
+    """Admit what was sent into the turn; True when there was anything. Ends the turn where somebody wished so."""
+    post = yield from Inbox(last).ask()
+    for message in post.messages:
+        said = Message("user", clean(message.content), Origin("user", turn=run.turn_id, round=run.round), message.key)
+        run.add(Said(said))
+        yield from Emit(MessageSent(said)).ask()
+    if post.leave:
+        raise Ended("cancelled", "cancelled")
+    return bool(post.messages)
+
+
+def _limits(run: Run, now: float) -> Flow[None]:
+    """Limits that are looked at before a request. The one request of the breach mode "answer" is not held to them."""
+    if run.log.ledger.ending is not None:
+        return
+    limit = passed(run, now)
+    if limit:
+        yield from breach(run, limit)
+
+
+def passed(run: Run, now: float) -> str:
+    """The name of the limit that the next request would pass; empty for none."""
+    limits, ledger = run.setup.limits, run.log.ledger
+    used = ledger.usage
+    measures: tuple[tuple[str, float | None, float | None], ...] = (
+        ("rounds", ledger.rounds + 1, limits.rounds),
+        ("truncated", ledger.truncated + 1 if ledger.truncated else 0, limits.truncated),
+        ("tokens", (used.total or 0) + 1, limits.tokens),
+        ("cost", used.cost, limits.cost),
+        ("seconds", ledger.seconds + now - run.begun, limits.seconds),
+    )
+    return next((name for name, value, limit in measures if None not in (value, limit) and value > limit), "")  # type: ignore[operator]  # None was excluded
+
+
+def breach(run: Run, limit: str) -> Flow[None]:
+    """Act on a breach before a request: end the turn, or allow one more request without calls."""
+    mode = run.setup.limits.on_breach
+    yield from Emit(LimitReached(limit, mode)).ask()
+    if mode == "answer":
+        run.add(Ending("limit", limit, answer=True))
+        return
+    raise limit_ended(run, limit)
+
+
+def limit_ended(run: Run, limit: str, text: str = "") -> Ended:
+    """The end by a limit; with the breach mode "raise" it carries the error."""
+    error = LimitError(limit) if run.setup.limits.on_breach == "raise" else None
+    return Ended("limit", limit, text or last_text(run), error)
+
+
+def last_text(run: Run) -> str:
+    """The text of the turn's last reply."""
+    for entry in reversed(run.log.entries):
+        if isinstance(entry.body, Said) and entry.body.message.role == "assistant":
+            return entry.body.message.text
+    return ""
+
+
+def _prepare(run: Run) -> Flow[tuple[ModelRequest, Ruling | None]]:
+    """Ask `before_round`, add what it contributes, cut where the open turn alone is too large, and build the request."""
+    draft = build(run, run.setup.settings)
+    merged = yield from hooked.before_round(run, draft)
+    for message in merged.messages:
+        run.add(Said(message))
+    yield from hooked.tell(merged.messages)
+    run.collect()
+    yield from recut_if_over(run)
+    narrow = _narrowed(merged.narrows)
+    run.allowed = frozenset(narrow.tools) if narrow.tools is not None else None
+    if narrow.model is not None:
+        yield from switch(run, narrow.model)
+    settings = _over(run.setup.settings, narrow.settings)
+    return build(run, settings, narrow.tool_choice), merged.first(Answer)
+
+
+def build(run: Run, settings: Settings, choice: str | None = None) -> ModelRequest:
+    """The request as it would go out now."""
+    return ModelRequest(
+        run.facts.model,
+        run.system,
+        run.view,
+        run.specs,
+        _choice(run, choice),
+        run.allowed,
+        settings,
+        run.request.output.schema if run.request.output and run.facts.traits.structured else "",
+        run.request.output.name if run.request.output else "",
+        run.conversation,
+        run.turn_id,
+        run.log.ledger.rounds + 1,
+        run.epoch,
+        run.memo,
+    )
+
+
+def _choice(run: Run, choice: str | None) -> str:
+    """A forced choice holds for the first round only, else the model could never answer (it is not in its power to stop)."""
+    if run.log.ledger.ending is not None:
+        return "none"
+    if choice is not None:
+        return choice
+    forced = run.setup.tool_choice
+    return forced if forced in ("auto", "none") or run.log.ledger.tally.calls == 0 else "auto"
+
+
+def _narrowed(narrows: Sequence[Narrow]) -> Narrow:
+    """All narrowings as one: allow-lists are intersected, of the rest the first that says something."""
+    whole = Narrow()
+    for one in narrows:
+        tools = one.tools if whole.tools is None else whole.tools
+        if whole.tools is not None and one.tools is not None:
+            tools = tuple(name for name in whole.tools if name in one.tools)
+        whole = Narrow(
+            tools,
+            whole.tool_choice or one.tool_choice,
+            whole.settings or one.settings,
+            whole.model or one.model,
+        )
+    return whole
+
+
+def _over(base: Settings, top: Settings | None) -> Settings:
+    if top is None:
+        return base
+    default = Settings()
+    changed = {f.name: getattr(top, f.name) for f in fields(top) if getattr(top, f.name) != getattr(default, f.name)}
+    return replace(base, **changed)
+
+
+def switch(run: Run, provider: object) -> Flow[None]:
+    """Ask another provider or model from here on; a new epoch where its family differs."""
+    facts: Facts = yield from Resolve(provider).ask()
+    before, run.facts = run.facts, facts
+    if (facts.name, facts.family) != (before.name, before.family):
+        new_epoch(run)
+    elif facts.reference != before.reference:
+        run.memo = {}
+
+
+def _converse(run: Run, request: ModelRequest) -> Flow[tuple[Reply, Origin]]:
+    """Ask until there is a reply; what fails is put to `on_model_error`."""
+    for attempt in range(1, ATTEMPTS + 1):
+        try:
+            reply = yield from _stream(run, request, attempt)
+        except ProviderError as error:
+            if (
+                error.kind == "context"
+                and not run.cut_once
+                and (yield from recut(run, "the provider says the context is too long"))
+            ):
+                run.cut_once = True
+                request = build(run, request.settings, request.tool_choice)
+                continue
+            request, found = yield from _failed(run, request, error, attempt)
+            if found is not None:
+                return found
+            continue
+        run.rounds[run.round] = Sent(run.facts.reference, len(request.messages), attempt)
+        model = run.facts.reference
+        return reply, Origin("model", turn=run.turn_id, round=run.round, model=model)
+    raise Ended(
+        "failed",
+        "too_many_attempts",
+        error=ProviderError(f"{ATTEMPTS} attempts for one reply failed", provider=run.facts.reference, retryable=False),
+    )
+
+
+def _stream(run: Run, request: ModelRequest, attempt: int) -> Flow[Reply]:
+    """One attempt: the request goes out, its pieces are told (or held back while a plugin wants to judge the whole)."""
+    size = len(request.messages)
+    yield from Emit(RequestSent(run.round, request, run.facts.reference, size - run.sent, attempt)).ask()
+    yield from Ask(request, run.facts.reference).ask()
+    run.sent = size
+    hold = "after_reply" in run.setup.hooks
+    run.partial = []
+    while True:
+        piece = yield from Next().ask()
+        if isinstance(piece, Reply):
+            return piece
+        if isinstance(piece, TextDelta):
+            run.partial.append(piece.text)
+        if not hold:
+            yield from Emit(_event(piece, run.round)).ask()
+
+
+def _event(piece: Delta, round: int) -> Event:
+    match piece:
+        case TextDelta():
+            return TextPiece(piece.text, round)
+        case ThinkingDelta():
+            return ThinkingPiece(piece.text, round)
+        case CallDelta():
+            return CallPiece(piece.index, piece.id, piece.name, piece.raw, round)
+
+
+def _failed(
+    run: Run, request: ModelRequest, error: ProviderError, attempt: int
+) -> Flow[tuple[ModelRequest, tuple[Reply, Origin] | None]]:
+    """A failed attempt: its tokens are counted, and plugins say what next. Raises the error where they say nothing."""
+    usage = error.partial.usage if error.partial is not None else None
+    failed = ModelFailed(run.round, run.facts.reference, str(error), error.kind, attempt, usage)
+    yield from Emit(failed).ask()
+    if usage is not None and usage.total is not None:
+        run.add(Spent(usage, "failed attempt"))
+    merged = yield from hooked.on_model_error(run, request, error)
+    ruling = merged.strongest
+    if ruling is None:
+        raise error
+    yield from hooked.ruled(ruling, error.kind)
+    if run.partial and "after_reply" not in run.setup.hooks:
+        yield from Emit(ReplyDiscarded(run.round, str(error))).ask()
+    run.partial = []
+    match ruling.verdict:
+        case Stop(reason, text):
+            raise Ended("stopped", reason, text)
+        case Answer(value):
+            reply = reply_of(value, None, ruling.plugin, "on_model_error")
+            run.rounds[run.round] = Sent(run.facts.reference, len(request.messages), attempt)
+            return request, (reply, ruling.origin(run.turn_id, run.round))
+        case Retry(after, provider):
+            if after > 0:
+                yield from Sleep(after).ask()
+            if provider is not None:
+                yield from switch(run, provider)
+            return build(run, request.settings, request.tool_choice), None
+        case _:
+            raise error
+
+
+def _judged(run: Run, request: ModelRequest, reply: Reply, origin: Origin, seconds: float) -> Flow[Asked]:
+    """Put the whole reply to `after_reply`, then let go what was held back."""
+    answered_by = origin.plugin
+    if "after_reply" not in run.setup.hooks:
+        return Asked(reply, (), origin, seconds, answered_by)
+    merged = yield from hooked.after_reply(run, request, reply)
+    stop = merged.first(Stop)
+    if stop is not None and isinstance(stop.verdict, Stop):
+        yield from _stopped(run, stop, stop.verdict)
+    for ruling in merged.rulings:
+        if isinstance(ruling.verdict, Replace):
+            reply = reply_of(ruling.verdict.value, reply, ruling.plugin, "after_reply")
+            origin = replace(origin, plugin=ruling.plugin, version=ruling.version, hook="after_reply")
+            yield from hooked.ruled(ruling)
+    yield from _let_go(run, reply)
+    return Asked(reply, tuple(merged.messages), origin, seconds, answered_by)
+
+
+def _stopped(run: Run, ruling: Ruling, stop: Stop) -> Flow[None]:
+    """The reply never becomes history; the Stop's text stands in its place."""
+    yield from hooked.ruled(ruling, stop.reason)
+    yield from Emit(ReplyDiscarded(run.round, f"stopped by {ruling.plugin}")).ask()
+    run.partial = []
+    if stop.text:
+        run.add(Said(Message("assistant", stop.text, ruling.origin(run.turn_id, run.round))))
+    raise Ended("stopped", stop.reason, stop.text)
+
+
+def _let_go(run: Run, reply: Reply) -> Flow[None]:
+    """The stream that was held back, as it stands now."""
+    from hookloop_hookspecs import Text, Thinking, ToolCall
+
+    index = 0
+    for part in reply.content:
+        match part:
+            case Text() if part.text:
+                yield from Emit(TextPiece(part.text, run.round)).ask()
+            case Thinking() if part.text:
+                yield from Emit(ThinkingPiece(part.text, run.round)).ask()
+            case ToolCall():
+                yield from Emit(CallPiece(index, part.id, part.name, part.raw, run.round)).ask()
+                index += 1
+            case _:
+                pass
+
+
+def _value(ruling: Ruling) -> object:
+    return ruling.verdict.value if isinstance(ruling.verdict, Answer) else None

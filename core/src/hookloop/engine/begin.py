@@ -1,0 +1,256 @@
+"""The first phase: load, close what was left open, choose the view, admit the question, claim the conversation."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from hookloop_hookspecs import (
+    ConfigError,
+    Conflict,
+    Decided,
+    Entry,
+    LoadQuery,
+    Message,
+    NoOpenTurn,
+    PluginError,
+    Said,
+    Stop,
+    Suspended,
+    Tool,
+    TurnEnded,
+    TurnStarted,
+    Window,
+)
+from hookloop_hookspecs.events import TurnBegan
+from hookloop_hookspecs.messages import Origin
+from hookloop_hookspecs.tools import Toolset, as_tool
+from hookloop_hookspecs.verdicts import Replace
+
+from . import hooked
+from .effects import Alive, Emit, Flow, Load, Now, OpenTools
+from .history import clean, closing
+from .log import Group, Log
+from .merge import Merged
+from .output import spec_of, uses_tool
+from .past import Past, PastTurn, first_in_view, read, show
+from .run import Ended, Run
+from .saving import save
+
+PASSES = 3
+"""How often an input or a call is judged anew because a plugin replaced it."""
+
+
+def load(run: Run) -> Flow[None]:
+    """Read the conversation from the memory that owns it, or take the entries that were given."""
+    entries: Iterable[Entry] = run.request.given or ()
+    if run.home is not None:
+        query = LoadQuery(_reach(run.setup.window, run.setup.hooks), run.request.turn_id, run.setup.scope)
+        loaded = yield from Load(run.conversation, query).ask()
+        entries, run.version = loaded.entries, loaded.version
+        run.past = read(entries)
+        last = run.past.last
+        if last is not None and last.open:
+            yield from _refuse_living(run, last, loaded.lease is not None and loaded.lease.left > 0)
+        return
+    run.past = read(entries)
+
+
+def _reach(window: Window, hooks: frozenset[str]) -> int | None:
+    """How many messages back a load must reach; None is all."""
+    if "select_context" in hooks or window.messages is None:
+        return None
+    return window.messages + window.slack
+
+
+def _refuse_living(run: Run, turn: PastTurn, leased: bool) -> Flow[None]:
+    """Raise `Conflict` where the open turn is another living writer's."""
+    if not leased:
+        return
+    alive = yield from Alive(turn.owner).ask()
+    if alive is not False:
+        raise Conflict(f"conversation {run.conversation!r}: turn {turn.id!r} of {turn.owner} is under way")
+
+
+def register(run: Run) -> Flow[None]:
+    """Collect the turn's tools; two of one name are an error that names both givers."""
+    givers: dict[str, str] = {}
+    for tool in run.setup.tools:
+        _give(run, givers, "tools=", tool)
+    for one in (yield from hooked.register_tools(run)):
+        for tool in (yield from _tools_of(one.plugin, one.value)):
+            _give(run, givers, f"plugin {one.plugin!r}", tool)
+    choice = run.setup.tool_choice
+    if choice not in ("auto", "none") and (not run.tools or choice not in ("required", *run.tools)):
+        names = ", ".join(run.tools) or "none"
+        raise ConfigError(f"tool_choice is {choice!r}, but the tools are: {names}")
+    run.specs = tuple(tool.spec for tool in run.tools.values())
+    output = run.request.output
+    if output is not None and output.name in run.tools:
+        raise ConfigError(f"a tool is named {output.name!r}, which is the name of the output tool; rename it")
+    if output is not None and uses_tool(run):
+        run.specs = (*run.specs, spec_of(output))
+
+
+def _give(run: Run, givers: dict[str, str], giver: str, tool: Tool) -> None:
+    if tool.name in givers:
+        raise ConfigError(
+            f"two tools are named {tool.name!r}: one from {givers[tool.name]}, one from {giver}; rename one of them"
+        )
+    givers[tool.name] = giver
+    run.tools[tool.name] = tool
+
+
+def _tools_of(plugin: str, value: object) -> Flow[list[Tool]]:
+    if value is None:
+        return []
+    if isinstance(value, Toolset):
+        return list((yield from OpenTools(value).ask()))
+    if isinstance(value, Tool) or callable(value):
+        return [as_tool(value)]
+    if not isinstance(value, Iterable) or isinstance(value, str):
+        raise PluginError(plugin, "register_tools", f"returned {value!r:.80}; give tools, functions or a toolset")
+    tools: list[Tool] = []
+    for item in value:
+        tools += yield from _tools_of(plugin, item)
+    return tools
+
+
+def start(run: Run, message: Message) -> Flow[None]:
+    """Begin a new turn: the user's message, what plugins say of it, and the claim, in one batch."""
+    run.closing = close_turn(run.past, run.setup.on_pending)
+    question = Message("user", clean(message.content), Origin("user", turn=run.turn_id), message.key)
+    yield from _choose_window(run)
+    _open_log(run, (question,))
+    yield from Emit(TurnBegan(run.conversation, run.turn_id, question)).ask()
+    recalled = yield from hooked.recall(run, question)
+    question, merged, stop = yield from _judge_input(run, question)
+    run.system = "\n\n".join(text for text in (run.setup.instructions, *merged.system) if text)
+    now = yield from Now().ask()
+    run.begun = now.mono
+    cut = _open_log(run, (question,) if stop is None else ())
+    run.entered = True
+    run.add(TurnStarted(run.setup.owner, run.request.nonce, run.system, run.specs, cut, now.wall))
+    run.collect()
+    if stop is not None:
+        yield from save(run)
+        raise stop
+    for said in (question, *recalled.messages, *merged.messages):
+        run.add(Said(said))
+    yield from hooked.tell([*recalled.messages, *merged.messages])
+    yield from save(run)
+
+
+def _choose_window(run: Run) -> Flow[None]:
+    if "select_context" not in run.setup.hooks:
+        return
+    closed = show(run.past, bound=False)
+    chosen = yield from hooked.select_context(run, [message for turn in closed for message in turn.messages])
+    if chosen is not None:
+        run.window = chosen
+
+
+def _open_log(run: Run, question: tuple[Message, ...]) -> int:
+    """A fresh log behind the closed turns in view; gives back the number where the view begins."""
+    closed = show(run.past, bound=run.facts.traits.bound_thinking)
+    previous = next((turn.started.view_from for turn in reversed(run.past.turns) if turn.started), 0)
+    at = first_in_view(closed, run.window, previous, question)
+    number = run.past.number
+    cut = closed[at].start if at < len(closed) else number
+    lead = [run.past.summary.message] if run.past.summary else []
+    window = lead + [message for turn in closed[at:] for message in turn.messages]
+    ids = {
+        call.id
+        for turn in run.past.turns
+        for entry in turn.entries
+        if isinstance(entry.body, Said)
+        for call in entry.body.message.calls
+    }
+    run.log = Log(run.request.turn_id, number, window, ids)
+    run.log.ledger.tally.uncounted = run.request.output.name if run.request.output else ""
+    run.measured = len(window)
+    new_epoch(run)
+    return cut
+
+
+def new_epoch(run: Run) -> None:
+    """Requests from here on need not extend the ones before."""
+    run.epoch += 1
+    run.memo = {}
+    run.sent = 0
+
+
+def _judge_input(run: Run, question: Message) -> Flow[tuple[Message, Merged, Ended | None]]:
+    """Ask `before_turn`, again after each replacement, so that every plugin judged the input that is used."""
+    for _ in range(PASSES):
+        merged = yield from hooked.before_turn(run, question)
+        stop = merged.first(Stop)
+        if stop is not None and isinstance(stop.verdict, Stop):
+            yield from hooked.ruled(stop, stop.verdict.reason)
+            return question, merged, Ended("stopped", stop.verdict.reason, stop.verdict.text)
+        replaced = merged.first(Replace)
+        if replaced is None:
+            return question, merged, None
+        yield from hooked.ruled(replaced)
+        question = _replaced(run, replaced.plugin, replaced.version, replaced.verdict, question)
+    return question, Merged(), Ended("stopped", "input_not_settled", "")
+
+
+def _replaced(run: Run, plugin: str, version: str, verdict: object, old: Message) -> Message:
+    value = verdict.value if isinstance(verdict, Replace) else verdict
+    origin = Origin("user", plugin, version, "before_turn", run.turn_id)
+    if isinstance(value, str):
+        value = Message("user", value)
+    if not isinstance(value, Message) or value.role != "user" or value.calls or value.results:
+        raise PluginError(plugin, "before_turn", f"replaced the input by {value!r:.80}; give text or a user message")
+    return Message("user", clean(value.content), origin, old.key)
+
+
+def close_turn(past: Past, on_pending: str) -> list[Entry]:
+    """Entries that close the last turn, where it is open or waits: each call is answered, the turn is ended.
+
+    They also become part of `past`. Raises `Conflict` where calls wait for decisions and the agent refuses to supersede.
+    """
+    turn = past.last
+    if turn is None or not (turn.open or turn.suspended) or turn.ended is not None:
+        return []
+    if turn.suspended and on_pending == "refuse":
+        raise Conflict(f"turn {turn.id!r} waits for decisions; resume it, or let on_pending be 'supersede'")
+    log = Log(turn.id, turn.start, [], set())
+    log.replay(turn.entries)
+    for place, said in closings(log, superseded=True):
+        log.answer(place, said)
+    reason = "superseded" if turn.suspended else "interrupted"
+    log.append(TurnEnded("cancelled", reason))
+    for entry in log.unsaved:
+        turn.take(entry)
+    turn.entries.sort(key=lambda entry: entry.number)
+    past.number = log.number
+    return log.unsaved
+
+
+def closings(log: Log, *, superseded: bool = False) -> list[tuple[int, Said]]:
+    """Results for all calls of the open group that have none: what the engine knows of each."""
+    group = log.group
+    if group is None:
+        return []
+    return [(place, Said(closing(group.call(place), _why(log, group, place, superseded)))) for place in group.open]
+
+
+def _why(log: Log, group: Group, place: int, superseded: bool) -> str:
+    mark = log.ledger.marks.get(place)
+    if mark is None or isinstance(mark, Decided):
+        return "not run: the turn was interrupted before this call started"
+    if isinstance(mark, Suspended):
+        return (
+            "denied: superseded by a new message"
+            if superseded
+            else "not run: the turn ended while this call waited for a decision"
+        )
+    return "interrupted: the call had started, its effect is unknown"
+
+
+def require(turn: PastTurn | None, conversation: str) -> PastTurn:
+    """The turn that can be resumed. Raises `NoOpenTurn`."""
+    if turn is None or not (turn.open or turn.suspended):
+        raise NoOpenTurn(f"conversation {conversation!r} has no turn that is open or waits for a decision")
+    return turn

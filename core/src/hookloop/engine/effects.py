@@ -1,0 +1,227 @@
+"""What the engine asks of the world. Drivers perform effects; the engine only yields them.
+
+Rules for the next editor: an effect is data. `ask()` gives the answer its type back, so that the loop holds no cast. An
+effect that fails is thrown into the generator at the place where it was yielded, so policy lives in the loop alone.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Generator, Mapping
+from dataclasses import dataclass
+from typing import Any, Generic, Literal, TypeAlias, TypeVar
+
+from hookloop_hookspecs import Batch, Delta, Loaded, LoadQuery, Message, ModelRequest, ProviderTraits, Reply, Tool
+from hookloop_hookspecs.events import Event
+from hookloop_hookspecs.messages import ResultPart, ToolCall
+from hookloop_hookspecs.verdicts import Decision
+
+T = TypeVar("T")
+
+HookName: TypeAlias = Literal[
+    "register_tools",
+    "recall",
+    "before_turn",
+    "select_context",
+    "before_round",
+    "on_model_error",
+    "after_reply",
+    "before_tool",
+    "after_tool",
+    "next_instructions",
+    "review_answer",
+    "after_turn",
+]
+
+
+class Effect(Generic[T]):
+    """Something that only a driver can do; T is the type of its answer."""
+
+    __slots__ = ()
+
+    def ask(self) -> Flow[T]:
+        """Yield the effect and give back its answer."""
+        answer: T = yield self
+        return answer
+
+
+Flow: TypeAlias = Generator[Effect[Any], Any, T]
+"""A part of the loop that comes to a T."""
+
+
+@dataclass(frozen=True, slots=True)
+class Returned:
+    """What one implementation of a hook came to. `value` is what it returned, or `error` what it raised.
+
+    `skip` says that the plugin's failure policy lets the turn go on without it.
+    """
+
+    plugin: str
+    version: str
+    value: object = None
+    error: BaseException | None = None
+    skip: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class CallHook(Effect[list[Returned]]):
+    """Ask every implementation of a hook, in order. `fold` names the argument that a `Replace` changes for the next."""
+
+    hook: HookName
+    arguments: Mapping[str, object]
+    fold: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Load(Effect[Loaded]):
+    """Load the conversation from the memory that owns it."""
+
+    conversation: str
+    query: LoadQuery
+
+
+@dataclass(frozen=True, slots=True)
+class Store(Effect[None]):
+    """Write a batch to one memory."""
+
+    memory: str
+    batch: Batch
+
+
+@dataclass(frozen=True, slots=True)
+class Ask(Effect[None]):
+    """Begin to ask the model; `Next` gives the pieces."""
+
+    request: ModelRequest
+    provider: str
+
+
+@dataclass(frozen=True, slots=True)
+class Next(Effect[Delta | Reply]):
+    """The next delta of the reply, or the reply itself, which is the last."""
+
+
+@dataclass(frozen=True, slots=True)
+class Job:
+    """One call to run: `place` is where its result goes."""
+
+    place: int
+    position: int
+    call: ToolCall
+    tool: Tool
+    kwargs: Mapping[str, object]
+    raw: str
+    round: int
+    decisions: tuple[Decision, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Done:
+    """One job is over: with content, or suspended (`question`), or lost (`interrupted`: its effect is unknown)."""
+
+    place: int
+    content: tuple[ResultPart, ...] = ()
+    is_error: bool = False
+    private: str = ""
+    seconds: float = 0.0
+    question: str | None = None
+    expires: float | None = None
+    interrupted: bool = False
+    warning: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Start(Effect[None]):
+    """Start jobs: in order, in parallel up to the cap, serial tools alone."""
+
+    jobs: tuple[Job, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class NextResult(Effect[Done]):
+    """The next job that is over."""
+
+
+@dataclass(frozen=True, slots=True)
+class StopJobs(Effect[list[Done]]):
+    """Start no further job. With `cancel` end those that run, else wait for them. Jobs that never began are left out."""
+
+    cancel: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Time:
+    """`wall` in epoch seconds, for people and deadlines; `mono` in seconds, for durations."""
+
+    wall: float
+    mono: float
+
+
+@dataclass(frozen=True, slots=True)
+class Now(Effect[Time]):
+    """What time it is."""
+
+
+@dataclass(frozen=True, slots=True)
+class Sleep(Effect[None]):
+    """Wait so many seconds."""
+
+    seconds: float
+
+
+@dataclass(frozen=True, slots=True)
+class Post:
+    """What was sent into the turn; `leave` asks to end it at the end of the round."""
+
+    messages: tuple[Message, ...] = ()
+    leave: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Inbox(Effect[Post]):
+    """Take what was sent in. With `last` the box is closed if it was empty, so that nothing sent is ever lost."""
+
+    last: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Emit(Effect[None]):
+    """Tell an event to observers and to whoever streams."""
+
+    event: Event
+
+
+@dataclass(frozen=True, slots=True)
+class Facts:
+    """What the engine must know of a provider: its reference, model, tag, family and traits."""
+
+    reference: str
+    name: str
+    model: str
+    family: str
+    traits: ProviderTraits = ProviderTraits()
+
+
+@dataclass(frozen=True, slots=True)
+class Resolve(Effect[Facts]):
+    """Find the provider of a reference (or take the object) and say what it is. Raises `ConfigError`."""
+
+    provider: object
+
+
+@dataclass(frozen=True, slots=True)
+class OpenTools(Effect[tuple[Tool, ...]]):
+    """Open a toolset and read its tools; it is closed when the run ends."""
+
+    toolset: object
+
+
+@dataclass(frozen=True, slots=True)
+class CloseTools(Effect[tuple[str, ...]]):
+    """Close the toolsets that were opened; gives back what went wrong, in words."""
+
+
+@dataclass(frozen=True, slots=True)
+class Alive(Effect[bool | None]):
+    """Does the owner of a claim live? None when this host cannot know."""
+
+    owner: str

@@ -1,0 +1,161 @@
+"""The invariant of histories (INV), and the two ways in: cleaning what arrives, repairing what a caller hands over.
+
+INV of flattened messages: each call is answered exactly once, in the run of results right after its assistant message; no
+result stands elsewhere; call ids are unique. `tail` allows the last call group to be open.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import replace
+
+from hookloop_hookspecs import (
+    File,
+    HistoryError,
+    Image,
+    Message,
+    Opaque,
+    Origin,
+    Part,
+    Text,
+    Thinking,
+    ToolCall,
+    ToolResult,
+)
+
+ENGINE = Origin("engine")
+
+
+def check(messages: Sequence[Message], *, tail: bool = False) -> None:
+    """Raise `HistoryError` unless the messages satisfy INV."""
+    seen: set[str] = set()
+    waiting: list[str] = []
+    for at, message in enumerate(messages):
+        if message.role == "tool":
+            waiting = _answered(at, message, waiting)
+            continue
+        if waiting:
+            raise HistoryError(f"message {at}: calls {waiting} are not answered before the next {message.role} message")
+        _shape(at, message)
+        for call in message.calls:
+            if not call.id or call.id in seen:
+                raise HistoryError(f"message {at}: call id {call.id!r} is missing or repeated")
+            seen.add(call.id)
+            waiting.append(call.id)
+    if waiting and not tail:
+        raise HistoryError(f"the history ends with calls that are not answered: {waiting}")
+
+
+def _answered(at: int, message: Message, waiting: list[str]) -> list[str]:
+    if len(message.content) != 1 or not message.results:
+        raise HistoryError(f"message {at}: a tool message holds exactly one result")
+    (result,) = message.results
+    if result.call_id not in waiting:
+        raise HistoryError(f"message {at}: the result for {result.call_id!r} stands without its call right before it")
+    return [id for id in waiting if id != result.call_id]
+
+
+def _shape(at: int, message: Message) -> None:
+    if message.results:
+        raise HistoryError(f"message {at}: a {message.role} message holds a result")
+    if message.calls and message.role != "assistant":
+        raise HistoryError(f"message {at}: a {message.role} message holds a call")
+
+
+def clean_text(text: str) -> str:
+    """Text that every store and provider takes: no lone surrogates and no NUL (both become U+FFFD)."""
+    if text.isascii():
+        return text.replace("\0", "\ufffd") if "\0" in text else text
+    text = text.replace("\0", "\ufffd")
+    try:
+        text.encode("utf-8")
+    except UnicodeEncodeError:
+        return text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
+    return text
+
+
+def clean_part(part: Part) -> Part:
+    """The part with clean text; the same object where there is nothing to clean."""
+    match part:
+        case Text() | Thinking():
+            text = clean_text(part.text)
+            return part if text is part.text or text == part.text else replace(part, text=text)
+        case ToolCall():
+            raw, name, id = clean_text(part.raw), clean_text(part.name), clean_text(part.id)
+            same = raw == part.raw and name == part.name and id == part.id
+            return part if same else replace(part, raw=raw, name=name, id=id)
+        case ToolResult():
+            content = tuple(clean_part(piece) for piece in part.content)
+            ran, private = clean_text(part.ran), clean_text(part.private)
+            return replace(part, content=content, ran=ran, private=private)  # type: ignore[arg-type]  # parts stay their kind
+        case Image() | File() | Opaque():
+            return part
+
+
+def clean(content: Iterable[Part]) -> tuple[Part, ...]:
+    """All parts, clean."""
+    return tuple(clean_part(part) for part in content)
+
+
+def unique_ids(content: tuple[Part, ...], taken: set[str], number: int) -> tuple[Part, ...]:
+    """The parts with call ids that are not in `taken` (which grows); `number` makes the new ones unique and stable.
+
+    Servers repeat ids, or leave them out: "search:0" in every round, "" in each call.
+    """
+    fresh: list[Part] = []
+    for at, part in enumerate(content):
+        if isinstance(part, ToolCall):
+            id = part.id
+            while not id or id in taken:
+                id = f"{id or 'call'}_{number}_{at}"
+            taken.add(id)
+            if id != part.id:
+                part = replace(part, id=id)
+        fresh.append(part)
+    return tuple(fresh)
+
+
+def repair(messages: Iterable[Message], warn: Callable[[str], None]) -> list[Message]:
+    """A history that satisfies INV, from one that a caller brings: orphaned results are dropped, repeated ones too, calls
+    without a result are answered as interrupted, ids made unique on both sides. The caller's objects are not touched.
+    """
+    source = list(messages)
+    out: list[Message] = []
+    taken: set[str] = set()
+    at = 0
+    while at < len(source):
+        message = source[at]
+        at += 1
+        if message.role == "tool":
+            warn(f"a result without its call was left out of the history: {[r.call_id for r in message.results]}")
+            continue
+        results: list[ToolResult] = []
+        while at < len(source) and source[at].role == "tool" and message.calls:
+            results.extend(source[at].results)
+            at += 1
+        out.extend(_group(message, results, taken, len(out), warn))
+    return out
+
+
+def _group(
+    message: Message, results: Sequence[ToolResult], taken: set[str], number: int, warn: Callable[[str], None]
+) -> list[Message]:
+    """The message and one result for each of its calls, whatever came."""
+    renamed = replace(message, content=unique_ids(clean(message.content), taken, number))
+    pool = list(results)
+    group = [renamed]
+    for old, new in zip(message.calls, renamed.calls, strict=True):
+        found = next((result for result in pool if result.call_id == old.id), None)
+        if found is None:
+            group.append(closing(new, "interrupted: the call was not answered, its effect is unknown"))
+            continue
+        pool.remove(found)
+        group.append(Message("tool", clean((replace(found, call_id=new.id),)), Origin("tool")))
+    for left in pool:
+        warn(f"a result without its call was left out of the history: {left.call_id!r}")
+    return group
+
+
+def closing(call: ToolCall, text: str, origin: Origin = ENGINE) -> Message:
+    """An error result from the engine, for a call that nobody answered."""
+    return Message("tool", (ToolResult(call.id, call.name, (Text(text),), is_error=True),), origin)

@@ -1,0 +1,225 @@
+"""Taking up a turn that is open (after a crash) or waits for decisions. The log is the state; the rest is as at a start."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+
+from hookloop_hookspecs import (
+    Answer,
+    Approve,
+    ConfigError,
+    Decided,
+    Deny,
+    Ending,
+    NoOpenTurn,
+    Reply,
+    Resumed,
+    Said,
+    Started,
+    Stop,
+    Suspended,
+    Text,
+    ToolCall,
+    ToolResult,
+    TurnStarted,
+    json_text,
+)
+from hookloop_hookspecs.events import ToolEnded, TurnBegan
+from hookloop_hookspecs.verdicts import Decision
+
+from . import hooked
+from .begin import new_epoch
+from .decide import commit
+from .effects import Emit, Flow, Now
+from .judge import Judged, judge, refused
+from .log import Group, Log
+from .merge import result_of
+from .past import PastTurn, Size, show, without_thinking
+from .recut import pieces
+from .results import Finished, after
+from .run import Ended, Run
+from .saving import save
+from .work import work
+
+
+def require(run: Run) -> PastTurn:
+    """The turn that can be taken up. Raises `NoOpenTurn`."""
+    turn = run.past.last
+    if turn is None or turn.started is None or turn.ended is not None:
+        raise NoOpenTurn(f"conversation {run.conversation!r} has no turn that is open or waits for a decision")
+    return turn
+
+
+def take_up(run: Run, turn: PastTurn) -> Flow[None]:
+    """Rebuild the log of an open turn, note what was decided, and store that before any call runs."""
+    assert turn.started is not None
+    _rebuild(run, turn, turn.started)
+    decisions = _decided(run)
+    now = yield from Now().ask()
+    run.begun = now.mono
+    run.add(Resumed(run.setup.owner, run.request.nonce, now.wall))
+    for mark in _marks(run, decisions, now.wall):
+        run.add(mark)
+    run.entered = True
+    yield from save(run)
+    yield from Emit(TurnBegan(run.conversation, run.turn_id, None, True)).ask()
+
+
+def _rebuild(run: Run, turn: PastTurn, started: TurnStarted) -> None:
+    run.past.turns.remove(turn)
+    bound = run.facts.traits.bound_thinking
+    closed = show(run.past, bound=bound)
+    at = next((at for at, past in enumerate(closed) if past.start >= started.view_from), len(closed))
+    lead = [run.past.summary.message] if run.past.summary else []
+    window = lead + [message for past in closed[at:] for message in past.messages]
+    run.log = Log(turn.id, turn.start, window, _ids(run))
+    run.log.ledger.tally.uncounted = run.request.output.name if run.request.output else ""
+    run.measured = len(window)
+    run.log.replay(turn.entries)
+    run.system = started.system
+    run.specs = started.tools
+    run.round = run.log.ledger.rounds
+    if run.log.ledger.recut:
+        _recut_again(run, bound)
+    new_epoch(run)
+
+
+def _ids(run: Run) -> set[str]:
+    """All call ids of the closed turns that were loaded."""
+    said = (entry.body for turn in run.past.turns for entry in turn.entries if isinstance(entry.body, Said))
+    return {call.id for body in said for call in body.message.calls}
+
+
+def _recut_again(run: Run, bound: bool) -> None:
+    """The window as the last recut left it, with what came after."""
+    group = run.log.group
+    entries = [entry for entry in run.log.entries if group is None or entry.number < group.number]
+    question, *rest = pieces(entries)
+    kept = [piece for piece in rest if piece.start >= run.log.ledger.recut]
+    messages = [message for piece in (question, *kept) for message in piece.messages]
+    if bound:
+        messages = [message for message in map(without_thinking, messages) if message.content]
+    run.log.window = messages
+    run.measured, run.size = len(messages), Size.of(messages)
+
+
+def _decided(run: Run) -> Mapping[int, Decision]:
+    """The caller's decisions by place. Raises `ConfigError` for ids that do not wait."""
+    group, marks = run.log.group, run.log.ledger.marks
+    waiting = {}
+    if group is not None:
+        waiting = {group.call(place).id: place for place in group.open if isinstance(marks.get(place), Suspended)}
+    unknown = [id for id in run.request.decisions if id not in waiting]
+    if unknown:
+        names = ", ".join(waiting) or "none"
+        raise ConfigError(f"no call {', '.join(map(repr, unknown))} waits for a decision; those that wait: {names}")
+    for id, decision in run.request.decisions.items():
+        if not isinstance(decision, Approve | Deny | Answer):
+            raise ConfigError(f"the decision on {id!r} is {decision!r:.80}; it is Approve, Deny or Answer")
+    return {waiting[id]: decision for id, decision in run.request.decisions.items()}
+
+
+def _marks(run: Run, decisions: Mapping[int, Decision], now: float) -> list[Decided]:
+    """What is noted of the calls that waited: the decisions, and a denial where the time was up before."""
+    marks: list[Decided] = []
+    for place, mark in run.log.ledger.marks.items():
+        if isinstance(mark, Suspended) and mark.expires is not None and mark.expires < now:
+            marks.append(Decided(place, "deny", reason="expired"))
+        elif place in decisions:
+            marks.append(_mark(place, decisions[place]))
+    return marks
+
+
+def _mark(place: int, decision: Decision) -> Decided:
+    match decision:
+        case Approve(arguments):
+            return Decided(place, "approve", json_text(dict(arguments)) if arguments is not None else "")
+        case Deny(reason):
+            return Decided(place, "deny", reason=reason)
+        case Answer(value):
+            result = result_of(value, ToolResult("", ""), "resume", "resume")
+            return Decided(place, "answer", value=result.text)
+
+
+def finish_group(run: Run, group: Group) -> Flow[None]:
+    """Bring the open call group to its end: answer what was decided, run what may run, leave waiting what waits."""
+    judged: list[tuple[int, Judged]] = []
+    for place in group.open:
+        one = yield from _rejudge(run, group, place)
+        if one is None:
+            continue
+        if one.result is not None:
+            yield from _answer(run, place, one)
+            if run.log.ledger.ending is None and one.stop is not None and isinstance(one.stop.verdict, Stop):
+                run.add(Ending("stopped", one.stop.verdict.reason, one.stop.verdict.text))
+        else:
+            judged.append((place, one))
+    jobs = yield from commit(run, judged)
+    yield from work(run, jobs)
+
+
+def _rejudge(run: Run, group: Group, place: int) -> Flow[Judged | None]:
+    """What becomes of one call that has no result; None leaves it waiting."""
+    call, mark = group.call(place), run.log.ledger.marks.get(place)
+    if isinstance(mark, Suspended):
+        return None
+    if group.said.stop in ("length", "filter", "refusal", "context"):
+        return refused(call, "not run: the reply was cut, so this call may be incomplete")
+    if isinstance(mark, Started):
+        return _interrupted(run, call, mark)
+    if isinstance(mark, Decided) and mark.decision == "deny":
+        return refused(call, f"denied: {mark.reason}")
+    if isinstance(mark, Decided) and mark.decision == "answer":
+        return Judged(call, result=ToolResult(call.id, call.name, (Text(mark.value),)))
+    if not isinstance(mark, Decided):
+        return (yield from judge(run, call, None))
+    approvals = _approvals(run, place)
+    one = yield from judge(run, call, None, approvals[-1])
+    return replace(one, decisions=_for_tool(run, place, approvals)) if one.tool is not None else one
+
+
+def _suspensions(run: Run, place: int) -> list[Suspended]:
+    bodies = (entry.body for entry in run.log.entries)
+    return [body for body in bodies if isinstance(body, Suspended) and body.place == place]
+
+
+def _approvals(run: Run, place: int) -> list[Approve]:
+    """All approvals of a call, in order, each with its arguments or else those that were judged when it was asked for."""
+    marks = [e.body for e in run.log.entries if isinstance(e.body, Decided) and e.body.place == place]
+    texts = [mark.arguments or asked.arguments for mark, asked in zip(marks, _suspensions(run, place), strict=False)]
+    return [Approve(ToolCall("", "", text).arguments) for text in texts]
+
+
+def _for_tool(run: Run, place: int, approvals: list[Approve]) -> tuple[Decision, ...]:
+    """The approvals that the tool itself asked for; its nth `suspend` gives the nth."""
+    asked = zip(approvals, _suspensions(run, place), strict=False)
+    return tuple(approval for approval, suspension in asked if suspension.by_tool)
+
+
+def _interrupted(run: Run, call: ToolCall, mark: Started) -> Judged:
+    """A call that had started when its process died: run again only where its tool says that this does no harm."""
+    tool = run.tools.get(call.name)
+    (raw,) = mark.arguments
+    if tool is None or not tool.idempotent:
+        return refused(call, "interrupted: the call had started, its effect is unknown")
+    return Judged(call, raw, tool=tool, kwargs=tool.validate(ToolCall("", "", raw).arguments))
+
+
+def _answer(run: Run, place: int, one: Judged) -> Flow[None]:
+    """Put the result of a call that does not run into history. What the engine closes is no plugin's matter."""
+    closes = isinstance(run.log.ledger.marks.get(place), Started)
+    finished = Finished(Said(one.message), one.outcome)
+    if not closes:
+        finished = yield from after(run, one.call, one.message, one.origin)
+    run.log.answer(place, finished.said)
+    yield from Emit(ToolEnded(run.round, one.call, finished.result, False)).ask()
+    yield from hooked.tell(finished.said.behind)
+    yield from save(run)
+    if finished.error is not None:
+        raise Ended("failed", type(finished.error).__name__, error=finished.error)
+
+
+def reply_of(said: Said) -> Reply:
+    """The reply that an entry holds."""
+    return Reply(said.message.content, said.stop or "calls", said.usage or Reply().usage, said.message.origin.model)

@@ -1,0 +1,111 @@
+"""Writing: the batches of a turn at their fixed points, inside as the turn goes, outside once at its end.
+
+A batch that failed goes again with the next one. After a `Conflict` nothing more is written.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from hookloop_hookspecs import Batch, Conflict, Entry, Message, Said, Text, ToolResult
+from hookloop_hookspecs.events import Stored
+from hookloop_hookspecs.messages import File, Image, Part, ResultPart
+
+from . import hooked
+from .effects import Emit, Flow, Store
+from .run import MemoryFacts, Run
+
+
+def save(run: Run, *, final: bool = False) -> Flow[None]:
+    """Store everything that was appended since the last batch. Raises what the memory raises."""
+    home = run.home
+    if home is None or home.placement != "inside" or run.lost:
+        run.log.saved()
+        run.claimed = True
+        return
+    entries = (*run.closing, *run.log.unsaved)
+    if not entries:
+        return
+    kept = yield from _storable(run, home, entries)
+    lease = 0.0 if final else run.setup.lease
+    batch = Batch(run.conversation, kept, run.version, run.setup.owner, lease, run.setup.scope, final)
+    try:
+        yield from Store(home.name, batch).ask()
+    except Conflict:
+        run.lost = True
+        raise
+    run.version += len(entries)
+    run.closing = []
+    run.log.saved()
+    run.claimed = True
+    yield from Emit(Stored(home.name, len(entries), run.version)).ask()
+
+
+def save_outside(run: Run, question: Message | None, answer: Message | None) -> Flow[None]:
+    """Give each memory outside the user's message and the answer; nothing for a turn without an answer."""
+    if question is None or answer is None:
+        return
+    for memory in run.setup.memories:
+        owns = memory.owns and run.request.given is None
+        if (memory.placement == "inside" and owns) or not memory.writes:
+            continue
+        yield from _store_outside(run, memory, owns, question, answer)
+
+
+def _store_outside(run: Run, memory: MemoryFacts, owns: bool, question: Message, answer: Message) -> Flow[None]:
+    number = run.past.number
+    entries = (Entry(number, run.turn_id, Said(question)), Entry(number + 1, run.turn_id, Said(answer)))
+    kept = yield from _storable(run, memory, entries)
+    version = run.version if owns else -1
+    batch = Batch(run.conversation, kept, version, run.setup.owner, 0.0, run.setup.scope, True)
+    try:
+        yield from Store(memory.name, batch).ask()
+    except Exception as error:
+        if owns:
+            raise
+        yield from hooked.warn(run, f"{type(error).__name__}: {error}", memory.name, "persist_memory")
+        return
+    yield from Emit(Stored(memory.name, len(kept), version + len(kept) if owns else -1)).ask()
+
+
+def _storable(run: Run, memory: MemoryFacts, entries: tuple[Entry, ...]) -> Flow[tuple[Entry, ...]]:
+    """The entries as this memory can keep them: without `media`, pictures and files become placeholders, with a warning."""
+    if memory.capabilities.media or not any(_has_media(entry) for entry in entries):
+        return entries
+    yield from hooked.warn(run, "pictures and files are stored as placeholders", memory.name, "persist_memory")
+    return tuple(_without_media(entry) for entry in entries)
+
+
+def _messages(entry: Entry) -> tuple[Message, ...]:
+    body = entry.body
+    return (body.message, *body.behind) if isinstance(body, Said) else ()
+
+
+def _has_media(entry: Entry) -> bool:
+    parts = [part for message in _messages(entry) for part in message.content]
+    parts += [piece for part in parts if isinstance(part, ToolResult) for piece in part.content]
+    return any(isinstance(part, Image | File) for part in parts)
+
+
+def _without_media(entry: Entry) -> Entry:
+    body = entry.body
+    if not isinstance(body, Said) or not _has_media(entry):
+        return entry
+    message, *behind = (replace(m, content=tuple(_plain(part) for part in m.content)) for m in _messages(entry))
+    return replace(entry, body=replace(body, message=message, behind=tuple(behind)))
+
+
+def _plain(part: Part) -> Part:
+    if isinstance(part, ToolResult):
+        return replace(part, content=tuple(_placeholder(piece) for piece in part.content))
+    return _placeholder(part) if isinstance(part, Image | File) else part
+
+
+def _placeholder(part: ResultPart) -> ResultPart:
+    match part:
+        case Image():
+            return Text(f"[image {part.media_type} not kept]")
+        case File():
+            return Text(f"[file {part.name or part.media_type} not kept]")
+        case Text():
+            return part
