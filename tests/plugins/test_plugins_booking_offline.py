@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import replace
 
 import pytest
@@ -334,19 +334,3 @@ def test_every_tool_tells_the_model_what_it_is_for(desk: Desk) -> None:
     assert all(tool.description for tool in desk.tools.values())
     assert desk.tools["list_booked"].idempotent
     assert not desk.tools["book"].idempotent
-
-
-def test_the_plugin_closes_only_its_own_service() -> None:
-    service = BookingService("sqlite://")
-    service.book("2")
-    shared = BookingPlugin(service=service)
-    shared.close()
-
-    assert [ticket.id for ticket in service.booked()] == [2]
-    assert shared.before_turn().role == "system"
-    service.close()
-
-
-def test_calls_in_a_sequence_of_messages_are_seen_through_any_sequence() -> None:
-    messages: Sequence[Message] = [Message.user("book")]
-    assert asked(*messages).calls[0].name == "book"

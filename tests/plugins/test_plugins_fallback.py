@@ -5,11 +5,12 @@ from __future__ import annotations
 from importlib.metadata import entry_points
 from typing import Any
 
+import pluggy
 import pytest
 from pydantic import ValidationError
 
 from hookloop_fallback import Fallback, FallbackOptions
-from hookloop_hookspecs import ProviderError, Retry
+from hookloop_hookspecs import ProviderError, Retry, hooks
 
 BUSY = ProviderError("busy", provider="a", kind="overloaded", retryable=True)
 REFUSED = ProviderError("who are you?", provider="a", kind="auth")
@@ -93,3 +94,10 @@ def test_wrong_options_are_refused(options: dict[str, object]) -> None:
 def test_it_is_found_by_entry_point() -> None:
     (found,) = entry_points(group="hookloop.plugins", name="fallback")
     assert found.load() is Fallback
+
+
+def test_its_hooks_are_hooks_of_the_contract() -> None:
+    manager = pluggy.PluginManager("hookloop")
+    manager.add_hookspecs(hooks)
+    manager.register(Fallback(FallbackOptions(providers=["b:1"])))
+    manager.check_pending()

@@ -5,12 +5,13 @@ from __future__ import annotations
 from importlib.metadata import entry_points
 from pathlib import Path
 
+import pluggy
 import pytest
 from pydantic import ValidationError
 
 import hookloop_feedback
 from hookloop_feedback import Feedback, FeedbackOptions
-from hookloop_hookspecs import Text, ToolResult
+from hookloop_hookspecs import Text, ToolResult, hooks
 
 
 def result(name: str, *, is_error: bool = False, text: str = "ok") -> ToolResult:
@@ -62,3 +63,10 @@ def test_it_is_found_by_entry_point() -> None:
 def test_it_stays_small_enough_to_be_a_model() -> None:
     source = Path(hookloop_feedback.__file__).read_text(encoding="utf-8")
     assert len(source.splitlines()) < 40
+
+
+def test_its_hooks_are_hooks_of_the_contract() -> None:
+    manager = pluggy.PluginManager("hookloop")
+    manager.add_hookspecs(hooks)
+    manager.register(Feedback())
+    manager.check_pending()

@@ -8,6 +8,7 @@ from importlib.metadata import entry_points
 from pathlib import Path
 from typing import Any, get_args
 
+import pluggy
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -28,6 +29,7 @@ from hookloop_hookspecs import (
     ToolCall,
     ToolResult,
     Usage,
+    hooks,
 )
 from hookloop_hookspecs import events as ev
 from hookloop_hookspecs.entries import ToolSpec
@@ -87,8 +89,9 @@ def a_turn() -> list[ev.Event]:
 
 
 def write(log: PromptLog, *events: ev.Event, turn: Any = None) -> None:
+    subject: Any = FakeTurn() if turn is None else turn
     for event in events:
-        log.on_event(turn or FakeTurn(), event)
+        log.on_event(subject, event)
 
 
 def written(*events: ev.Event, **options: Any) -> str:
@@ -164,7 +167,12 @@ def test_each_kind_of_event_has_its_line(event: ev.Event, line: str) -> None:
 
 
 def test_pieces_and_unasked_writes_say_nothing() -> None:
-    quiet = [ev.TextPiece("x"), ev.ThinkingPiece("x"), ev.CallPiece(0, "i", "n", "{}"), ev.Stored("m", 1, 1)]
+    quiet: list[ev.Event] = [
+        ev.TextPiece("x"),
+        ev.ThinkingPiece("x"),
+        ev.CallPiece(0, "i", "n", "{}"),
+        ev.Stored("m", 1, 1),
+    ]
     assert [format_event(event) for event in quiet] == [[], [], [], []]
 
 
@@ -240,7 +248,7 @@ def test_long_texts_are_cut_and_say_how_much_is_missing() -> None:
 def test_secrets_are_not_printed() -> None:
     secret = "sk-" + "abcdef0123456789" * 2
     padding = "x" * 90 + " "
-    events = [
+    events: list[ev.Event] = [
         sent(Message.user(f"my key is {secret}"), fresh=1),
         sent(Message.user(f"{padding}{secret} and more {padding}"), fresh=1),
         ev.ToolEnded(1, CALL, RESULT.with_text(f"password={secret}"), ran=True),
@@ -315,3 +323,10 @@ def test_wrong_options_are_refused(options: dict[str, object]) -> None:
 def test_it_is_found_by_entry_point() -> None:
     (found,) = entry_points(group="hookloop.plugins", name="prompt-log")
     assert found.load() is PromptLog
+
+
+def test_its_hooks_are_hooks_of_the_contract() -> None:
+    manager = pluggy.PluginManager("hookloop")
+    manager.add_hookspecs(hooks)
+    manager.register(PromptLog())
+    manager.check_pending()
