@@ -1,0 +1,6 @@
+"""Histories in Redis."""
+
+from .memory import RedisMemory
+from .options import RedisOptions
+
+__all__ = ["RedisMemory", "RedisOptions"]
