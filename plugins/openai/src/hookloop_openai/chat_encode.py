@@ -1,0 +1,170 @@
+"""History to Chat Completions messages. Pure; a history only grows, so each message is encoded once.
+
+Messages of a request are kept here between the rounds of an epoch. What a server refuses never leaves: results stand
+right behind their calls and in one run, texts are valid UTF-8, arguments are objects, media follow their group.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from hookloop_hookspecs import File, Image, Message, Text, Thinking, ToolCall, ToolResult
+from hookloop_hookspecs.messages import Part
+
+from .identity import Identity
+from .ids import WireIds
+from .values import Json, mapping, utf8
+from .wire_text import NO_VISION, arguments, clean, data_url, joined, omitted
+
+
+class ChatHistory:
+    """The encoded messages of one epoch. `messages` must not be changed by anyone else."""
+
+    def __init__(self, identity: Identity) -> None:
+        self._identity = identity
+        self._profile = identity.profile
+        self._ids = WireIds(identity.profile.id_pattern, identity.profile.id_length)
+        self._media: list[Json] = []
+        self._system: list[str] = []
+        self._messages: list[Json] = []
+
+    def extend(self, messages: Iterable[Message]) -> None:
+        """Encode the messages that came since."""
+        for message in messages:
+            self._add(message)
+
+    def render(self, system: str) -> list[Json]:
+        """All messages of the request, the system text first."""
+        texts = [utf8(text) for text in (system, *self._system) if text]
+        head = [{"role": self._profile.system_role, "content": "\n\n".join(texts)}] if texts else []
+        tail = [{"role": "user", "content": self._profile.user_last}] if self._speaks_last() else []
+        return [*head, *self._messages, *self._attachments(), *tail]
+
+    def _speaks_last(self) -> bool:
+        last = self._messages[-1] if self._messages else {}
+        return bool(self._profile.user_last) and not self._media and last.get("role") == "assistant"
+
+    def _attachments(self) -> list[Json]:
+        return [{"role": "user", "content": list(self._media)}] if self._media else []
+
+    def _add(self, message: Message) -> None:
+        if message.role == "tool":
+            for result in message.results:
+                self._result(result)
+            return
+        self._flush()
+        if message.role == "system":
+            self._instruct(joined(message.content))
+        elif message.role == "assistant":
+            self._append(self._assistant(message))
+        else:
+            self._append({"role": "user", "content": self._content(message.content)})
+
+    def _instruct(self, text: str) -> None:
+        if self._profile.one_system:
+            self._system.append(text)
+        else:
+            self._append({"role": self._profile.system_role, "content": text})
+
+    def _result(self, result: ToolResult) -> None:
+        wire = self._ids.result(result.call_id)
+        text, media = self._split(result.content)
+        if media:
+            text = text or "See what is attached below."
+            self._media += [{"type": "text", "text": f"Attached to the result of call {wire}:"}, *media]
+        self._append({"role": "tool", "tool_call_id": wire, "content": text})
+        if not self._ids.open:
+            self._flush()
+
+    def _split(self, parts: tuple[Part, ...]) -> tuple[str, list[Json]]:
+        if all(isinstance(part, Text) for part in parts):
+            return joined(parts), []
+        encoded = [self._part(part) for part in parts]
+        texts = [part["text"] for part in encoded if part["type"] == "text"]
+        return "\n".join(texts), [part for part in encoded if part["type"] != "text"]
+
+    def _flush(self) -> None:
+        if self._media:
+            content, self._media = self._media, []
+            self._append({"role": "user", "content": content})
+
+    def _content(self, parts: tuple[Part, ...]) -> str | list[Json]:
+        if all(isinstance(part, Text) for part in parts):
+            return joined(parts)
+        return [self._part(part) for part in parts]
+
+    def _part(self, part: Part) -> Json:
+        if isinstance(part, Image):
+            return self._image(part)
+        if isinstance(part, File):
+            return self._file(part)
+        return {"type": "text", "text": utf8(part.text) if isinstance(part, Text) else ""}
+
+    def _image(self, part: Image) -> Json:
+        if not self._identity.vision:
+            return {"type": "text", "text": NO_VISION}
+        return {"type": "image_url", "image_url": {"url": data_url(part)}}
+
+    def _file(self, part: File) -> Json:
+        if not self._profile.files or not part.data:
+            return {"type": "text", "text": f"[File: {utf8(part.url)}]" if part.url else omitted(part)}
+        if part.media_type.startswith("audio/"):
+            kind = part.media_type.removeprefix("audio/").replace("mpeg", "mp3")
+            return {"type": "input_audio", "input_audio": {"data": part.data, "format": kind}}
+        name = utf8(part.name) or f"file.{part.media_type.rpartition('/')[2]}"
+        return {"type": "file", "file": {"filename": name, "file_data": data_url(part)}}
+
+    def _assistant(self, message: Message) -> Json:
+        text = joined(message.content)
+        calls = [self._call(part) for part in message.content if isinstance(part, ToolCall)]
+        wire: Json = {"role": "assistant", "content": text}
+        if calls:
+            wire["content"] = text or (None if self._profile.call_content == "null" else "")
+            wire["tool_calls"] = calls
+        return wire | self._reasoning(message, bool(text), bool(calls))
+
+    def _reasoning(self, message: Message, text: bool, calls: bool) -> Json:
+        own = [part for part in message.content if isinstance(part, Thinking) and self._identity.owns(part)]
+        back = self._kept([part.extra for part in own])
+        thought = utf8("".join(part.text for part in own))
+        name = self._profile.reasoning_field
+        if name and thought and (self._profile.reasoning_with_content or not text):
+            return back | {name: thought}
+        if name and calls and self._profile.reasoning_filler and not self._identity.wrote(message):
+            return back | {name: self._profile.reasoning_filler}
+        return back
+
+    def _kept(self, extras: list[str]) -> Json:
+        back: Json = {}
+        for extra in extras:
+            kept = mapping(self._identity.home(extra).get("message"))
+            back |= {name: clean(kept[name]) for name in self._profile.message_extras if name in kept}
+        return back
+
+    def _call(self, call: ToolCall) -> Json:
+        kept = mapping(self._identity.home(call.extra).get("call"))
+        back = {name: clean(kept[name]) for name in self._profile.call_extras if name in kept}
+        function = {"name": utf8(call.name), "arguments": arguments(call)}
+        return {"id": self._ids.call(call.id), "type": "function", "function": function} | back
+
+    def _append(self, wire: Json) -> None:
+        last = self._messages[-1] if self._messages else {}
+        role = wire["role"]
+        if role == "user" and last.get("role") == "tool" and self._profile.after_tool:
+            self._messages.append({"role": "assistant", "content": self._profile.after_tool})
+        elif self._profile.merge_roles and role == last.get("role") != "tool" and not last.get("tool_calls"):
+            self._messages[-1] = {**last, **wire, "content": _together(last.get("content"), wire.get("content"))}
+            return
+        self._messages.append(wire)
+
+
+def _together(first: object, second: object) -> object:
+    if isinstance(first, list) or isinstance(second, list):
+        return [*_parts(first), *_parts(second)]
+    return "\n\n".join(text for text in (first, second) if isinstance(text, str) and text)
+
+
+def _parts(content: object) -> list[object]:
+    if isinstance(content, list):
+        return content
+    return [{"type": "text", "text": content}] if content else []

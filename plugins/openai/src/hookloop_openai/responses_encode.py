@@ -1,0 +1,162 @@
+"""History to Responses input items. Pure; each message is encoded once.
+
+What this provider's model made goes back as the items it came as, in order: reasoning travels with what follows it,
+encrypted, and never alone. What others made is written anew from texts and calls.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any, Final
+
+from hookloop_hookspecs import File, Image, Message, Opaque, Text, Thinking, ToolCall, ToolResult
+from hookloop_hookspecs.messages import Part
+
+from .identity import Identity
+from .ids import WireIds
+from .values import Json, mapping, sequence, utf8
+from .wire_text import NO_VISION, arguments, clean, data_url, joined, omitted
+
+LONGEST_ID: Final = 64
+CUSTOM: Final = "custom_tool_call"
+UNANSWERED: Final = frozenset(
+    {"local_shell_call", "shell_call", "apply_patch_call", "computer_call", "mcp_approval_request", "tool_search_call"}
+)
+"""Items that want an answer which no tool of ours gives; a server refuses them without it."""
+
+
+class ResponsesHistory:
+    """The encoded items of one epoch. They must not be changed by anyone else."""
+
+    def __init__(self, identity: Identity) -> None:
+        self._identity = identity
+        self._profile = identity.profile
+        self._ids = WireIds(identity.profile.id_pattern, max(LONGEST_ID, identity.profile.id_length))
+        self._customs: set[str] = set()
+        self._items: list[Json] = []
+
+    def extend(self, messages: Iterable[Message]) -> None:
+        """Encode the messages that came since."""
+        for message in messages:
+            self._items += self._encoded(message)
+
+    def render(self) -> list[Json]:
+        """All items of the request."""
+        return list(self._items)
+
+    def _encoded(self, message: Message) -> list[Json]:
+        if message.role == "tool":
+            return [self._result(result) for result in message.results]
+        if message.role == "assistant":
+            return self._assistant(message)
+        if message.role == "system":
+            return [{"role": self._profile.system_role, "content": joined(message.content)}]
+        return [{"role": "user", "content": self._content(message.content)}]
+
+    def _content(self, parts: Iterable[Part]) -> str | list[Json]:
+        parts = tuple(parts)
+        if all(isinstance(part, Text) for part in parts):
+            return joined(parts)
+        return [self._part(part) for part in parts]
+
+    def _part(self, part: Part) -> Json:
+        if isinstance(part, Image):
+            if not self._identity.vision:
+                return {"type": "input_text", "text": NO_VISION}
+            return {"type": "input_image", "detail": "auto", "image_url": data_url(part)}
+        if isinstance(part, File):
+            return self._file(part)
+        return {"type": "input_text", "text": utf8(part.text) if isinstance(part, Text) else ""}
+
+    def _file(self, part: File) -> Json:
+        if not self._profile.files:
+            return {"type": "input_text", "text": omitted(part)}
+        if part.url and not part.data:
+            return {"type": "input_file", "file_url": utf8(part.url)}
+        name = utf8(part.name) or f"file.{part.media_type.rpartition('/')[2]}"
+        return {"type": "input_file", "filename": name, "file_data": data_url(part)}
+
+    def _result(self, result: ToolResult) -> Json:
+        wire = self._ids.result(result.call_id)
+        kind = "custom_tool_call_output" if wire in self._customs else "function_call_output"
+        return {"type": kind, "call_id": wire, "output": self._content(result.content)}
+
+    def _assistant(self, message: Message) -> list[Json]:
+        items: list[Json] = []
+        reasoning: list[Json] = []
+        bare = False
+        for part in message.content:
+            if isinstance(part, Thinking):
+                item = self._thought(part)
+                bare = bare or (item is None and self._identity.owns(part))
+                reasoning += [item] if item else []
+                continue
+            item = self._said(part)
+            if item is not None:
+                items += [*reasoning, _without_id(item) if bare else item]
+                reasoning = []
+        return items
+
+    def _thought(self, part: Thinking) -> Json | None:
+        """The reasoning item, if it may travel: a server that keeps nothing must get it whole, encrypted."""
+        item = mapping(self._identity.home(part.extra).get("item")) if self._identity.owns(part) else {}
+        if not item or not (item.get("encrypted_content") or self._profile.store):
+            return None
+        return mapping(clean(item))
+
+    def _said(self, part: Part) -> Json | None:
+        if isinstance(part, Text):
+            return self._text(part)
+        if isinstance(part, ToolCall):
+            return self._call(part)
+        if isinstance(part, Opaque) and self._identity.owns(part):
+            item = mapping(part.value)
+            return None if item.get("type") in UNANSWERED or not item.get("type") else mapping(clean(item))
+        return None
+
+    def _text(self, part: Text) -> Json | None:
+        item = mapping(self._identity.home(part.extra).get("item"))
+        if item:
+            return mapping(clean(_refilled(item, part.text)))
+        if not part.text:
+            return None
+        return {"type": "message", "role": "assistant", "content": [{"type": "output_text", "text": utf8(part.text)}]}
+
+    def _call(self, part: ToolCall) -> Json:
+        item = mapping(self._identity.home(part.extra).get("item"))
+        wire = self._ids.call(part.id)
+        said = {"call_id": wire, "name": utf8(part.name)}
+        if item.get("type") == CUSTOM:
+            self._customs.add(wire)
+            return {**mapping(clean(item)), **said, "input": utf8(part.raw)}
+        return {**mapping(clean(item)), "type": "function_call", **said, "arguments": arguments(part)}
+
+
+def emptied(item: Json) -> Json:
+    """A message item without the text that its part holds already."""
+    content = sequence(item.get("content"))
+    if len(content) != 1 or mapping(content[0]).get("type") != "output_text":
+        return item
+    kept = {name: value for name, value in content[0].items() if name not in ("text", "logprobs")}
+    return {**item, "content": [kept]}
+
+
+def _refilled(item: Json, text: str) -> Json:
+    content = sequence(item.get("content"))
+    if len(content) == 1 and "text" not in mapping(content[0]):
+        return {**item, "content": [{**mapping(content[0]), "text": text}]}
+    if item_text(item) == text:
+        return item
+    return {"type": "message", "role": "assistant", "content": [{"type": "output_text", "text": text}]}
+
+
+def item_text(item: Json) -> str:
+    """All output text of a message item."""
+    parts: list[Any] = sequence(item.get("content"))
+    return "".join(
+        str(mapping(p).get("text") or "") for p in parts if mapping(p).get("type") in ("output_text", "text")
+    )
+
+
+def _without_id(item: Json) -> Json:
+    return {name: value for name, value in item.items() if name != "id"}

@@ -1,0 +1,143 @@
+"""The edge: the SDK's clients, made when first needed, one for sync calls and one for each event loop.
+
+Requests go through the SDK with messages that are encoded already; answers are read as raw bytes. The SDK's own
+retries are off, its models are never built.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import AsyncGenerator, Iterator, Mapping
+from contextlib import AbstractAsyncContextManager, AbstractContextManager, ExitStack
+from dataclasses import dataclass, field
+from typing import Any
+
+import httpx2
+from anyio.lowlevel import RunVar
+
+import openai
+from hookloop_hookspecs import Delta, Reply
+
+from .exchange import Exchange
+from .watched import opening, watch
+
+
+@dataclass(frozen=True, slots=True)
+class Endpoint:
+    """Where requests go and what they carry. Times are in seconds."""
+
+    base_url: str
+    api_key: str = field(repr=False)
+    organization: str = ""
+    headers: Mapping[str, str] = field(default_factory=dict)
+    request_timeout: float = 600.0
+    connect_timeout: float = 10.0
+
+    def arguments(self) -> dict[str, Any]:
+        """What both clients of the SDK are made with."""
+        return {
+            "api_key": self.api_key or "none",
+            "base_url": self.base_url,
+            "organization": self.organization,
+            "default_headers": dict(self.headers),
+            "max_retries": 0,
+            "timeout": httpx2.Timeout(self.request_timeout, connect=self.connect_timeout),
+        }
+
+
+class SyncTransport:
+    """Sends from plain threads; one client for all of them."""
+
+    def __init__(self, endpoint: Endpoint) -> None:
+        self._endpoint = endpoint
+        self._lock = threading.Lock()
+        self._client: openai.OpenAI | None = None
+
+    def attempt(self, exchange: Exchange) -> Iterator[Delta | Reply]:
+        """Send once; deltas, then the reply. Raises `ProviderError`."""
+        exchange.begin()
+        with exchange.guarded(), ExitStack() as stack:
+            with opening(exchange):
+                response = stack.enter_context(self._post(exchange))
+            reader = exchange.opened(response.http_response)
+            for chunk in response.iter_bytes():
+                yield from exchange.shown(reader.feed(chunk))
+        with exchange.guarded():
+            yield from exchange.shown(exchange.opened_reader().end())
+
+    def _post(self, exchange: Exchange) -> AbstractContextManager[Any]:
+        client = self.client()
+        if exchange.api == "responses":
+            return client.responses.with_streaming_response.create(extra_body=exchange.body)
+        create = client.chat.completions.with_streaming_response.create
+        return create(messages=(), model="", extra_body=exchange.body)
+
+    def client(self) -> openai.OpenAI:
+        """The client, made now if there is none."""
+        with self._lock:
+            if self._client is None:
+                http = openai.DefaultHttpxClient()
+                watch(http)
+                self._client = openai.OpenAI(http_client=http, **self._endpoint.arguments())
+            return self._client
+
+    def close(self) -> None:
+        """Close the client's connections; a later call makes new ones."""
+        with self._lock:
+            client, self._client = self._client, None
+        if client is not None:
+            client.close()
+
+
+class AsyncTransport:
+    """Sends from event loops; connections belong to the loop that made them, so each loop has its own client."""
+
+    def __init__(self, endpoint: Endpoint) -> None:
+        self._endpoint = endpoint
+        self._keepers: RunVar[AsyncGenerator[openai.AsyncOpenAI, None] | None] = RunVar("hookloop_openai", None)
+        self._clients: RunVar[openai.AsyncOpenAI | None] = RunVar("hookloop_openai_client", None)
+
+    async def attempt(self, exchange: Exchange) -> AsyncGenerator[Delta | Reply, None]:
+        """Send once; deltas, then the reply. Raises `ProviderError`."""
+        exchange.begin()
+        with exchange.guarded():
+            async with await self._post(exchange) as response:
+                reader = exchange.opened(response.http_response)
+                async for chunk in response.iter_bytes():
+                    for delta in exchange.shown(reader.feed(chunk)):
+                        yield delta
+        with exchange.guarded():
+            for delta in exchange.shown(exchange.opened_reader().end()):
+                yield delta
+
+    async def _post(self, exchange: Exchange) -> AbstractAsyncContextManager[Any]:
+        client = await self.client()
+        if exchange.api == "responses":
+            return client.responses.with_streaming_response.create(extra_body=exchange.body)
+        create = client.chat.completions.with_streaming_response.create
+        return create(messages=(), model="", extra_body=exchange.body)
+
+    async def client(self) -> openai.AsyncOpenAI:
+        """The running loop's client. A loop that ends finishes its async generators, and with them this client."""
+        client = self._clients.get()
+        if client is None:
+            keeper = self._keep()
+            client = await anext(keeper)
+            self._keepers.set(keeper)
+            self._clients.set(client)
+        return client
+
+    async def _keep(self) -> AsyncGenerator[openai.AsyncOpenAI, None]:
+        client = openai.AsyncOpenAI(**self._endpoint.arguments())
+        try:
+            yield client
+        finally:
+            self._clients.set(None)
+            await client.close()
+
+    async def aclose(self) -> None:
+        """Close the running loop's client; a later call makes a new one."""
+        keeper = self._keepers.get()
+        self._keepers.set(None)
+        if keeper is not None:
+            await keeper.aclose()
