@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Mapping
-from typing import Annotated, Any, Final, cast, get_args, get_origin
+from typing import Any, Final, cast
 
-from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError, create_model
+from pydantic import AliasChoices, BaseModel, ConfigDict, Field, TypeAdapter, ValidationError, create_model
 from pydantic.fields import FieldInfo
 from pydantic.json_schema import GenerateJsonSchema
 from pydantic_core import PydanticSerializationError, to_json
 
+from .annotations import described
 from .arguments import ArgumentsError
 from .errors import ConfigError
 from .mending import Fault, Faulty, mended
@@ -23,7 +25,6 @@ _CONTAINERS: Final = {
 
 
 _CONFIG: Final = ConfigDict(extra="forbid", protected_namespaces=())
-_ANNOTATED: Final[Any] = Annotated
 _EXTRA: Final = "**"
 """The key under which further keyword arguments are checked; no argument can have this name."""
 
@@ -49,7 +50,9 @@ class ModelCheck:
         self._parameters = (*reading.parameters, *further)
         self._names = {f"p{i}": p.name for i, p in enumerate(self._parameters)}
         self._filled = frozenset(k for k, p in zip(self._names, self._parameters, strict=True) if _fills(p))
-        self._validator, self.schema = self._build()
+        model, self.schema = self._build()
+        self._validator = model.__pydantic_validator__
+        self._aliases = {name: alias for key, name in self._names.items() if (alias := _alias(model, key)) != name}
         self._known = tuple(self.schema["properties"])
 
     def __call__(self, arguments: Mapping[str, Any]) -> dict[str, Any]:
@@ -64,7 +67,9 @@ class ModelCheck:
         return self._values(made)
 
     def _sorted(self, arguments: Mapping[str, Any]) -> Mapping[str, Any]:
-        """The arguments, with further keyword arguments under their own key."""
+        """The arguments by their names in the schema, with further keyword arguments under their own key."""
+        if self._aliases:
+            arguments = {self._aliases.get(key, key): value for key, value in arguments.items()}
         if not self._open:
             return arguments
         known = {key: value for key, value in arguments.items() if key in self._known or key in self._reserved}
@@ -95,11 +100,11 @@ class ModelCheck:
         found = {name: values[k] for k, name in self._names.items() if k in given or k in self._filled}
         return {**found.pop(_EXTRA), **found} if self._open else found
 
-    def _build(self) -> tuple[Any, dict[str, Any]]:
+    def _build(self) -> tuple[type[BaseModel], dict[str, Any]]:
         fields: dict[str, Any] = {k: _field(p) for k, p in zip(self._names, self._parameters, strict=True)}
         try:
             model = create_model("Arguments", __config__=_CONFIG, **fields)
-            return model.__pydantic_validator__, _json_schema(model)
+            return model, _json_schema(model)
         except Exception as error:  # annotations are the users', and pydantic asks their code
             raise self._undescribable(error) from error
 
@@ -108,21 +113,20 @@ class ModelCheck:
         where = "the parameters"
         for p in self._parameters:
             try:
-                TypeAdapter(p.annotation).json_schema()
+                with warnings.catch_warnings(action="ignore"):
+                    TypeAdapter(p.annotation).json_schema()
             except Exception as own:
                 error, where = own, f"parameter '{p.name}'"
                 break
         return ConfigError(
-            f"{self._label}: {where} cannot be described to a model ({bounded(str(error), 300)}); use a type that "
+            f"{self._label}: {where} cannot be described to a model ({_brief(error)}); use a type that "
             "pydantic knows, or annotate it ToolContext if the model does not fill it"
         )
 
 
 def _field(p: Parameter) -> Any:
     """The parameter as pydantic wants it; what the annotation says of it stands over the docstring."""
-    base, *meta = get_args(p.annotation) if get_origin(p.annotation) is Annotated else (p.annotation,)
-    words = next((text for text in map(_description, meta) if text), p.description)
-    annotation = _ANNOTATED[(base, Field(alias=p.name, description=words or None), *meta)]
+    annotation = described(p.annotation, p.description, alias=p.name)
     if p.default is EMPTY:
         return annotation
     if isinstance(p.default, FieldInfo) or _plain(p.default):
@@ -134,10 +138,12 @@ def _dict_of(kind: Any) -> Any:
     return dict.__class_getitem__((str, kind))
 
 
-def _description(meta: Any) -> str:
-    if isinstance(meta, str):
-        return meta
-    return str(getattr(meta, "documentation", "") or "")
+def _alias(model: type[BaseModel], key: str) -> str:
+    """The name of a field in the schema; of several the first."""
+    info = model.model_fields[key]
+    alias = info.validation_alias or info.alias
+    first = alias.choices[0] if isinstance(alias, AliasChoices) else alias
+    return first if isinstance(first, str) else str(info.alias)
 
 
 def _plain(default: Any) -> bool:
@@ -176,6 +182,10 @@ def _fault(item: Any) -> Fault:
         unknown=kind in {"extra_forbidden", "unexpected_keyword_argument"},
         container=kind in _CONTAINERS,
     )
+
+
+def _brief(error: Exception) -> str:
+    return bounded(str(error).partition("\n")[0].partition(". ")[0], 200)
 
 
 def _broken(error: Exception) -> ArgumentsError:

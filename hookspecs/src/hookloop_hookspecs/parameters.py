@@ -10,11 +10,11 @@ import functools
 import inspect
 import re
 import types
-import typing
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Annotated, Any, Final, Union, Unpack, get_args, get_origin
 
+from .annotations import is_typed_dict, keys_of, readable
 from .context import ToolContext
 from .docstrings import Docs, read_docstring
 from .errors import ConfigError
@@ -162,7 +162,7 @@ def _filled(p: inspect.Parameter, scope: Scope, docs: Docs) -> Iterator[Paramete
     elif p.kind is _Kind.VAR_POSITIONAL:
         yield Parameter(p.name, list_of(_annotated(p, scope)), (), description)
     else:
-        yield Parameter(p.name, _listed(_annotated(p, scope)), p.default, description)
+        yield Parameter(p.name, _annotated(p, scope), p.default, description)
 
 
 def _unpacked(p: inspect.Parameter, scope: Scope) -> Iterator[Parameter]:
@@ -170,9 +170,9 @@ def _unpacked(p: inspect.Parameter, scope: Scope) -> Iterator[Parameter]:
     if p.annotation is EMPTY:
         return
     annotation = scope.resolve(p.name, p.annotation)
-    if get_origin(annotation) is Unpack and hasattr(keys := get_args(annotation)[0], "__required_keys__"):
-        for name, kind in typing.get_type_hints(keys, include_extras=True).items():
-            yield Parameter(name, kind, EMPTY if name in keys.__required_keys__ else ABSENT)
+    if get_origin(annotation) is Unpack and is_typed_dict(typed := get_args(annotation)[0]):
+        for key in keys_of(typed, scope.names):
+            yield Parameter(key.name, readable(key.annotation, scope.names), EMPTY if key.required else ABSENT)
 
 
 class _Absent:
@@ -184,27 +184,20 @@ ABSENT: Final = _Absent()
 
 def _annotated(p: inspect.Parameter, scope: Scope) -> Any:
     if p.annotation is not EMPTY:
-        return scope.resolve(p.name, p.annotation)
+        return readable(scope.resolve(p.name, p.annotation), scope.names)
     if p.default is not EMPTY:
         return type(p.default) if type(p.default) in {bool, int, float, str, list, dict} else Any
     star = "*" if p.kind is _Kind.VAR_POSITIONAL else ""
-    hint = f"; for the tool's context write '{p.name}: ToolContext'" if p.name in _CONTEXT_NAMES else ""
+    kind = "ToolContext" if p.name in _CONTEXT_NAMES else "str"
     raise ConfigError(
         f"{scope.label}: parameter '{star}{p.name}' has no annotation, so the model cannot be told what it takes; "
-        f"write for example '{star}{p.name}: str'{hint}"
+        f"write for example '{star}{p.name}: {kind}'"
     )
 
 
 def list_of(kind: Any) -> Any:
     """`list[kind]`, for a type that is known only at run time."""
     return list.__class_getitem__(kind)
-
-
-def _listed(annotation: Any) -> Any:
-    """Iterables as lists: what a model sends is one, and pydantic would validate an iterable only while it is read."""
-    if get_origin(annotation) in {typing.get_origin(Iterable[int]), typing.get_origin(Iterator[int])}:
-        return list_of(get_args(annotation)[0])
-    return annotation
 
 
 def _is_injected(p: inspect.Parameter, scope: Scope, declared: frozenset[str] | None) -> bool:

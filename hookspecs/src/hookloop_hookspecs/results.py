@@ -56,7 +56,7 @@ def encode_result(value: Any) -> Encoded:
         return Encoded(tuple(map(_part, value)))
     if isinstance(value, bytes | bytearray | memoryview):
         return Encoded((Text(_decoded(bytes(value))),))
-    return Encoded((Text(_json(value)),))
+    return Encoded((Text(encode_json(value)),))
 
 
 def _text(value: str) -> str:
@@ -87,7 +87,8 @@ def _decoded(value: bytes) -> str:
         ) from error
 
 
-def _json(value: Any) -> str:
+def encode_json(value: Any) -> str:
+    """Compact JSON text of any value, by the rules of `encode_result`. Raises `Unencodable`."""
     try:
         plain = _plain(value)
         return to_json(plain, inf_nan_mode="strings", fallback=_fallback).decode("utf-8")

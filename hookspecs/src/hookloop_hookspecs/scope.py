@@ -41,12 +41,12 @@ class Scope:
     def __init__(self, inner: Any, label: str) -> None:
         self.label = label
         self._globals = _globals(inner)
-        self._locals = ChainMap(*_enclosing(inner, self._globals))
+        self.names = ChainMap(*_enclosing(inner, self._globals))
 
     def evaluate(self, annotation: Any) -> Any:
         """The type that an annotation stands for; raises whatever its evaluation raises."""
         holder = types.SimpleNamespace(__annotations__={"it": annotation})
-        return typing.get_type_hints(holder, self._globals, self._locals, include_extras=True)["it"]
+        return typing.get_type_hints(holder, self._globals, self.names, include_extras=True)["it"]
 
     def resolve(self, name: str, annotation: Any) -> Any:
         """As `evaluate`, with a `ConfigError` that says which parameter it was."""
