@@ -6,7 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hookloop_booking.matching import in_chinese, match, nearest, read_route, read_wish
+from hookloop_booking.matching import match, nearest
+from hookloop_booking.reading import in_chinese, read_route, read_wish
 from hookloop_booking.tickets import FIRST_TICKETS, Ticket
 
 TICKETS = tuple(Ticket(number, route) for number, route in enumerate(FIRST_TICKETS, start=1))

@@ -6,7 +6,7 @@ import re
 from dataclasses import dataclass
 from typing import Final, Literal, TypeAlias
 
-from .matching import LONGEST, read_wish
+from .reading import LONGEST, read_wish
 
 Action: TypeAlias = Literal[
     "book", "cancel", "list_available", "list_booked", "help", "greet", "thanks", "leave", "unknown"

@@ -10,7 +10,7 @@ from typing import Any, Final
 from hookloop_hookspecs import ToolResult
 
 from .intents import Language
-from .matching import in_chinese
+from .reading import in_chinese
 
 NOTICE: Final[Mapping[Language, str]] = MappingProxyType(
     {

@@ -14,7 +14,8 @@ from typing import TypeAlias, cast
 
 from sqlalchemy import Connection, Row, select, update
 
-from .matching import match, nearest, read_route
+from .matching import match, nearest
+from .reading import read_route
 from .schema import STATE_ROW, open_engine, prepare, state, tickets
 from .tickets import Action, BookingError, Change, Code, Status, Ticket
 

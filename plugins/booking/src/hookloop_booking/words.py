@@ -1,4 +1,4 @@
-"""Words that say nothing about *which* ticket is meant: data for `matching`."""
+"""Words that say nothing about *which* ticket is meant: data for `reading`."""
 
 from __future__ import annotations
 
