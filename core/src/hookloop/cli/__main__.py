@@ -1,0 +1,5 @@
+"""`python -m hookloop.cli`."""
+
+from .main import main
+
+main()

@@ -1,0 +1,72 @@
+"""The program `hookloop`: its commands, put together, and its exit codes."""
+
+from __future__ import annotations
+
+import os
+import sys
+from importlib.metadata import version
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from hookloop_hookspecs import ConfigError, HookloopError
+
+from . import added, config_commands, plugin_commands, talk
+from .terminal import err, one_line
+
+OK, FAILED, WRONG, INTERRUPTED = 0, 1, 2, 130
+
+EPILOG = (
+    f"Exit codes: {OK} done, {FAILED} failed, {WRONG} wrong usage or configuration, 3 stopped or over a limit, "
+    f"4 waits for a decision, {INTERRUPTED} interrupted."
+)
+
+
+def make_app() -> typer.Typer:
+    """The program with the commands that are installed now."""
+    app = typer.Typer(name="hookloop", epilog=EPILOG, no_args_is_help=True, pretty_exceptions_enable=False)
+    app.callback()(_options)
+    talk.add_to(app)
+    app.add_typer(plugin_commands.app, name="plugins")
+    app.add_typer(config_commands.app, name="config")
+    added.add_to(app)
+    return app
+
+
+def _print_version(wanted: bool) -> None:
+    if wanted:
+        print(f"hookloop {version('hookloop')}, contract {version('hookloop-hookspecs')}")
+        raise typer.Exit
+
+
+def _options(
+    config: Annotated[
+        Path | None,
+        typer.Option("--config", "-c", help="The configuration file; default: the nearest hookloop.toml, upwards."),
+    ] = None,
+    _version: Annotated[
+        bool, typer.Option("--version", callback=_print_version, is_eager=True, help="Print the version.")
+    ] = False,
+) -> None:
+    """A tool loop that cannot be edited, only hooked."""
+    if config is not None:
+        os.environ["HOOKLOOP_CONFIG"] = str(config)
+
+
+def main() -> None:
+    """Run the program with the arguments of the process; ends it with one of its exit codes."""
+    try:
+        make_app()()
+    except HookloopError as error:
+        _tell(error)
+        sys.exit(WRONG if isinstance(error, ConfigError) else FAILED)
+    except KeyboardInterrupt:
+        sys.exit(INTERRUPTED)
+
+
+def _tell(error: HookloopError) -> None:
+    console = err()
+    for line in str(error).splitlines() or [type(error).__name__]:
+        console.print("error: ", style="bold red", end="")
+        console.print(one_line(line), markup=False, soft_wrap=True)

@@ -1,0 +1,177 @@
+"""`hookloop run` and `hookloop chat`: the configured agent, asked once or typed to by hand."""
+
+from __future__ import annotations
+
+import os
+import sys
+import uuid
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Annotated, Final
+
+import typer
+
+from hookloop_hookspecs import Approve, ConfigError, Deny, HookloopError, Outcome, PendingCall
+
+from .terminal import err, one_line, out, print_json
+from .view import TurnView
+
+if TYPE_CHECKING:
+    from hookloop import Agent
+
+EXIT_CODES: Final = {"done": 0, "failed": 1, "stopped": 3, "limit": 3, "suspended": 4, "cancelled": 130}
+HELP: Final = "/quit ends, /new starts another conversation, Ctrl-C cancels the turn"
+
+Model = Annotated[str | None, typer.Option("--model", "-m", help="The model, in place of the configured one.")]
+Conversation = Annotated[str | None, typer.Option("--conversation", "-C", help="The conversation to go on with.")]
+Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Print only the answer and warnings.")]
+
+
+def add_to(app: typer.Typer) -> None:
+    """Add the commands of this module."""
+    app.command("chat")(chat)
+    app.command("run")(run)
+
+
+def run(
+    prompt: Annotated[list[str] | None, typer.Argument(help="What to say; left out or `-`: read from stdin.")] = None,
+    model: Model = None,
+    conversation: Conversation = None,
+    quiet: Quiet = False,
+    as_json: Annotated[bool, typer.Option("--json", help="Print the outcome as JSON, and nothing else.")] = False,
+) -> None:
+    """Ask once and print the answer as it comes."""
+    text = _prompt(prompt)
+    with open_agent(model) as agent:
+        outcome = _quietly(agent, text, conversation) if as_json else _aloud(agent, text, conversation, quiet)
+    if as_json:
+        print_json(as_data(outcome))
+    raise typer.Exit(EXIT_CODES[outcome.status])
+
+
+def chat(model: Model = None, conversation: Conversation = None, quiet: Quiet = False) -> None:
+    """Talk to the agent, line by line."""
+    with open_agent(model) as agent:
+        Chat(agent, conversation or new_conversation(), quiet).go()
+
+
+def open_agent(model: str | None = None) -> Agent:
+    """The agent of the configuration. Raises `ConfigError`."""
+    from hookloop import Agent  # only commands that talk load the engine
+
+    if model:
+        os.environ["HOOKLOOP_MODEL"] = model
+    return Agent.from_config()
+
+
+def new_conversation() -> str:
+    """An id that nobody else has."""
+    return f"chat-{uuid.uuid4().hex[:12]}"
+
+
+class Chat:
+    """One session at the terminal."""
+
+    def __init__(self, agent: Agent, conversation: str, quiet: bool, ask: Callable[[str], str] = input) -> None:
+        self.agent = agent
+        self.conversation = conversation
+        self.quiet = quiet
+        self.ask = ask
+        self.console = out()
+
+    def go(self) -> None:
+        """Read and answer lines until the end of input or `/quit`."""
+        self.console.print(HELP, style="dim", soft_wrap=True)
+        while (line := self._line()) is not None:
+            if line == "/new":
+                self.conversation = new_conversation()
+            elif line.startswith("/"):
+                self.console.print(HELP, style="dim", soft_wrap=True)
+            elif line:
+                self._say(line)
+
+    def _line(self) -> str | None:
+        while True:
+            try:
+                line = self.ask("› ").strip()
+            except EOFError:
+                return None
+            except KeyboardInterrupt:
+                self.console.print("\n" + HELP, style="dim", soft_wrap=True)
+                continue
+            return None if line in ("/quit", "/exit") else line
+
+    def _say(self, line: str) -> None:
+        """One turn; whatever happens to it, the session goes on."""
+        try:
+            outcome = talk(self.agent, line, self.conversation, TurnView(self.console, self.console, self.quiet))
+            while outcome.pending:
+                outcome = self._resume(outcome)
+        except KeyboardInterrupt:
+            self.console.print("\ncancelled", style="yellow")
+        except HookloopError as error:
+            self.console.print(one_line(f"{type(error).__name__}: {error}"), style="red", markup=False, soft_wrap=True)
+
+    def _resume(self, outcome: Outcome) -> Outcome:
+        decisions = {pending.id: self._decide(pending) for pending in outcome.pending}
+        resumed = self.agent.resume(self.conversation, decisions)
+        self.console.print(resumed.text, markup=False, soft_wrap=True)
+        return resumed
+
+    def _decide(self, pending: PendingCall) -> Approve | Deny:
+        self.console.print(one_line(f"{pending.name} {pending.arguments}"), style="cyan", markup=False, soft_wrap=True)
+        answer = self.ask(f"{one_line(pending.question)} [y = yes, else the reason why not] ").strip()
+        return Approve() if answer.lower() in ("y", "yes") else Deny(answer or "denied by the user")
+
+
+def talk(agent: Agent, text: str, conversation: str | None, view: TurnView) -> Outcome:
+    """Stream one turn into a view."""
+    try:
+        with agent.stream(text, conversation=conversation) as events:
+            for event in events:
+                view.show(event)
+    finally:
+        view.line()
+    if events.outcome is None:
+        raise HookloopError("the turn ended without an outcome")
+    return events.outcome
+
+
+def _aloud(agent: Agent, text: str, conversation: str | None, quiet: bool) -> Outcome:
+    return talk(agent, text, conversation, TurnView(out(), err(), quiet))
+
+
+def _quietly(agent: Agent, text: str, conversation: str | None) -> Outcome:
+    try:
+        return agent.run(text, conversation=conversation)
+    except HookloopError as error:
+        if error.outcome is None:
+            raise
+        return error.outcome
+
+
+def as_data(outcome: Outcome) -> dict[str, object]:
+    """An outcome as plain data for scripts."""
+    return {
+        "status": outcome.status,
+        "stop_reason": outcome.stop_reason,
+        "text": outcome.text,
+        "output": outcome.output,
+        "conversation": outcome.conversation,
+        "turn_id": outcome.turn_id,
+        "usage": outcome.usage,
+        "rounds": [
+            {"number": r.number, "provider": r.provider, "size": r.size, "usage": r.usage} for r in outcome.rounds
+        ],
+        "pending": [
+            {"id": p.id, "name": p.name, "question": p.question, "arguments": p.arguments} for p in outcome.pending
+        ],
+        "warnings": outcome.warnings,
+        "error": str(outcome.error) if outcome.error else None,
+    }
+
+
+def _prompt(words: list[str] | None) -> str:
+    text = sys.stdin.read() if not words or words == ["-"] else " ".join(words)
+    if not text.strip():
+        raise ConfigError("nothing to say: give a prompt, or pipe one in")
+    return text

@@ -1,0 +1,158 @@
+"""`hookloop plugins`: the list, the reasons, and switching in the file."""
+
+from __future__ import annotations
+
+import json
+import sys
+import tomllib
+from typing import TYPE_CHECKING
+
+import pytest
+
+if TYPE_CHECKING:
+    from conftest import Distribute, Hookloop
+
+PLUGIN = """
+from hookloop_hookspecs import hookimpl
+
+class Plugin:
+    @hookimpl
+    def after_tool(self, call): ...
+
+    @hookimpl
+    def before_round(self): ...
+
+    @hookimpl
+    def next_instructions(self): ...
+
+    @hookimpl
+    def review_answer(self): ...
+"""
+LONG = "hl-a-plugin-with-a-very-long-name-that-fills-nearly-a-whole-line"
+
+
+@pytest.fixture(autouse=True)
+def installed(distribute: Distribute) -> None:
+    names = {"hlone": "hl_cli_one:Plugin", LONG: "hl_cli_one:Plugin", "hlbad": "hl_cli_bad:Plugin"}
+    distribute("hl-cli", {"hookloop.plugins": names}, {"hl_cli_one": PLUGIN, "hl_cli_bad": "raise ValueError('odd')"})
+
+
+def test_the_list_says_the_truth(hookloop: Hookloop) -> None:
+    hookloop.write("[plugins.hlone]\nhooks.before_round = false\n[plugins.hlbad]\n")
+    done = hookloop("plugins")
+    assert done.code == 0
+    lines = [line for line in done.out.splitlines() if line.strip()]
+    assert lines[:4] == [
+        "on     1.  hlone  hl-cli 1.0",
+        "           hooks: before_round (off), after_tool, next_instructions,",
+        "           review_answer",
+        "           why: named at hookloop.toml:1",
+    ]
+    assert lines[4:6] == [
+        "failed     hlbad  hl-cli 1.0",
+        "           why: plugin 'hlbad' (hl-cli 1.0): ValueError: odd",
+    ]
+    at = lines.index(f"off        {LONG}")
+    assert lines[at + 1 : at + 3] == [
+        "           from: hl-cli 1.0",
+        "           why: installed, but not named; auto is false",
+    ]
+
+
+@pytest.mark.parametrize("width", [80, 140])
+@pytest.mark.parametrize("colour", [False, True])
+def test_no_line_is_wider_than_the_terminal_and_no_name_is_cut(
+    hookloop: Hookloop, monkeypatch: pytest.MonkeyPatch, width: int, colour: bool
+) -> None:
+    monkeypatch.setenv("COLUMNS", str(width))
+    monkeypatch.setenv("FORCE_COLOR" if colour else "NO_COLOR", "1")
+    hookloop.write(f"[plugins.hlbad]\n[plugins.{LONG}]\n")
+    done = hookloop("plugins")
+    assert max(map(len, done.plain.splitlines())) <= width
+    for name in ("hlone", "hlbad", LONG, "next_instructions"):
+        assert name in done.plain
+    assert ("\x1b[" in done.out) is colour
+
+
+def test_the_list_as_json(hookloop: Hookloop) -> None:
+    hookloop.write("[plugins.hlone]\n")
+    data = json.loads(hookloop("plugins", "list", "--json").out)
+    states = {plugin["name"]: (plugin["state"], plugin["position"]) for plugin in data["plugins"]}
+    assert (states["hlone"], states["hlbad"]) == (("on", 1), ("off", None))
+
+
+def test_an_unknown_plugin_in_the_file_ends_with_two_and_the_rest_is_listed(hookloop: Hookloop) -> None:
+    hookloop.write("[plugins.hlnoe]\n[plugins.hlone]\n")
+    done = hookloop("plugins")
+    assert done.code == 2
+    assert "on     1.  hlone" in done.out
+    assert "error: hookloop.toml:1: plugin 'hlnoe': is not known; did you mean 'hlone'?" in done.out
+
+
+def test_why_tells_of_one(hookloop: Hookloop) -> None:
+    done = hookloop("plugins", "why", "hlone")
+    assert done.out.splitlines()[1].strip() == "why: installed, but not named; auto is false"
+    assert "hl_cli_one" not in sys.modules
+    wrong = hookloop("plugins", "why", "hloen")
+    assert (wrong.code, wrong.err) == (2, "error: unknown plugin 'hloen'; did you mean 'hlone'?\n")
+
+
+FILE = """# my agent
+model = "a:b"  # the model
+
+[plugins.hlone]  # mine
+hooks.after_tool = false  # noisy
+
+[limits]
+rounds = 3
+"""
+
+
+def test_switching_keeps_everything_else(hookloop: Hookloop) -> None:
+    hookloop.write(FILE)
+    assert hookloop("plugins", "disable", "hlone").code == 0
+    assert hookloop("plugins", "disable", "hlone", "--hook", "before_round").code == 0
+    assert hookloop("plugins", "enable", "hlone", "--hook", "after_tool").code == 0
+    text = hookloop.read()
+    for comment in ("# my agent", "# the model", "# mine", "# noisy"):
+        assert comment in text
+    hooks = {"after_tool": True, "before_round": False}
+    assert tomllib.loads(text) == {
+        "model": "a:b",
+        "plugins": {"hlone": {"hooks": hooks, "enabled": False}},
+        "limits": {"rounds": 3},
+    }
+    assert hookloop("plugins", "enable", "hlone").out == "hlone is now on in " + str(hookloop.file) + "\n"
+    assert tomllib.loads(hookloop.read())["plugins"]["hlone"]["enabled"] is True
+
+
+def test_switching_without_a_file_makes_one(hookloop: Hookloop) -> None:
+    assert hookloop("plugins", "enable", "hlone").code == 0
+    assert tomllib.loads(hookloop.read()) == {"plugins": {"hlone": {"enabled": True}}}
+    assert "on     1.  hlone" in hookloop("plugins").out
+
+
+def test_a_hook_of_a_plugin_that_is_off_is_switched_without_turning_it_on(hookloop: Hookloop) -> None:
+    hookloop("plugins", "disable", "hlone", "--hook", "after_tool")
+    assert tomllib.loads(hookloop.read()) == {"plugins": {"hlone": {"enabled": False, "hooks": {"after_tool": False}}}}
+
+
+def test_switching_in_pyproject(hookloop: Hookloop) -> None:
+    file = hookloop.write("[project]\nname = 'x'\n\n[tool.hookloop]\nmodel = 'a:b'\n\n[tool.z]\n", "pyproject.toml")
+    hookloop("plugins", "enable", "hlone")
+    data = tomllib.loads(file.read_text("utf-8"))
+    assert data["tool"] == {"hookloop": {"model": "a:b", "plugins": {"hlone": {"enabled": True}}}, "z": {}}
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (["enable", "hloen"], "unknown plugin 'hloen'; did you mean 'hlone'?"),
+        (["disable", "hlone", "--hook", "after_tol"], "unknown hook 'after_tol'; did you mean 'after_tool'?"),
+    ],
+)
+def test_a_wrong_name_changes_nothing(hookloop: Hookloop, arguments: list[str], words: str) -> None:
+    hookloop.write(FILE)
+    done = hookloop("plugins", *arguments)
+    assert (done.code, done.err) == (2, f"error: {words}\n")
+    assert hookloop.read() == FILE
