@@ -76,6 +76,7 @@ class _Token:
     text: str
 
 
+@lru_cache(maxsize=4096)
 def read_route(route: str) -> Route:
     """The parts of a ticket's route; parts that cannot be told are empty."""
     found = _ROUTE.fullmatch(normal(route))
