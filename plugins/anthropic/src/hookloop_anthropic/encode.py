@@ -160,14 +160,28 @@ class Encoded:
             yield from ((at, n) for n in range(len(blocks) - 1, -1, -1) if blocks[n].kind in _MARKABLE)
 
     @property
-    def begins_with_thinking(self) -> bool:
-        """True unless the turn in progress began with a reply that has no thinking in front."""
-        first = None
+    def _open_replies(self) -> list[WireMessage]:
+        """The model's messages of the turn in progress, newest first."""
+        replies: list[WireMessage] = []
         for message in reversed(self.messages):
             if message.role == "user" and not message.results:
                 break
-            first = message if message.role == "assistant" else first
-        return first is None or first.blocks[0].json.startswith(_THOUGHTS)
+            if message.role == "assistant":
+                replies.append(message)
+        return replies
+
+    @property
+    def begins_with_thinking(self) -> bool:
+        """True unless the turn in progress began with a reply that has no thinking in front."""
+        replies = self._open_replies
+        return not replies or replies[-1].blocks[0].json.startswith(_THOUGHTS)
+
+    @property
+    def thinks(self) -> bool:
+        """True where the latest reply, or another of the turn in progress, holds thinking."""
+        latest = next((message for message in reversed(self.messages) if message.role == "assistant"), None)
+        replies = self._open_replies or ([latest] if latest else [])
+        return any(block.json.startswith(_THOUGHTS) for reply in replies for block in reply.blocks)
 
     def render(self, cache: bool) -> list[tuple[str, str]]:
         """The three lists of a body as (key, JSON text), empty ones left out: tools, system, messages."""

@@ -22,15 +22,15 @@ class Generation:
     """One generation of models.
 
     `budget` and `adaptive`: takes thinking as a token budget, or left to the model; `thinks`: does so when nothing is
-    asked for; `off`: how thinking is turned off ("never": it cannot be). `efforts`: the words it knows, weakest first.
-    `sampling`: takes temperature and top_p. `forced`: takes a tool choice that forces a call. `places_system`: takes
-    system messages among the others. `bound`: thinking is bound to all that came before it. `structured`: has a mode
-    for structured output and strict tools. `max_output` is in tokens.
+    asked for (None: nobody knows); `off`: how thinking is turned off ("never": it cannot be). `efforts`: the words it
+    knows, weakest first. `sampling`: takes temperature and top_p. `forced`: takes a tool choice that forces a call.
+    `places_system`: takes system messages among the others. `bound`: thinking is bound to all that came before it.
+    `structured`: has a mode for structured output and strict tools. `max_output` is in tokens.
     """
 
     budget: bool = False
     adaptive: bool = False
-    thinks: bool = False
+    thinks: bool | None = False
     off: Off = "absent"
     efforts: tuple[str, ...] = ()
     sampling: bool = True
@@ -39,11 +39,6 @@ class Generation:
     bound: bool = False
     structured: bool = False
     max_output: int = 64_000
-
-    @property
-    def thinking_known(self) -> bool:
-        """True for a model that can be asked to think."""
-        return self.budget or self.adaptive
 
 
 _V3: Final = Generation(max_output=4_096)
@@ -76,7 +71,7 @@ _TABLE: Final[tuple[tuple[str, Generation], ...]] = (
     (r"claude-", _V55),
 )
 
-_COPY: Final = Generation(budget=True, adaptive=True, efforts=_ALL, max_output=32_000)
+_COPY: Final = Generation(budget=True, adaptive=True, thinks=None, efforts=_ALL, max_output=32_000)
 
 _DATE: Final = re.compile(r"[-@](\d{8}|latest|default)(?=$|-v\d)|-v\d+(:\d+)?$")
 _PREFIX: Final = re.compile(r"^(?:[a-z-]+[./])+(?=claude-)")

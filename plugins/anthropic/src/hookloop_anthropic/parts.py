@@ -51,7 +51,7 @@ class Encoder:
 
     def user(self, parts: Iterable[Part]) -> list[Sent]:
         """The blocks of a user's message, without blank text."""
-        return [_sent(block) for part in parts if (block := _block(part)) is not None]
+        return [sent for part in parts if (sent := self._told(part)) is not None]
 
     def result(self, result: ToolResult) -> Sent:
         """A result. Errors hold text only, and never none."""
@@ -71,6 +71,12 @@ class Encoder:
             return _sent(placeholder(part.type, part.media_type))
         block = _block(part)
         return None if block is None else _sent({**block, **self._own(part)})
+
+    def _told(self, part: Part) -> Sent | None:
+        if isinstance(part, Opaque):
+            return Sent(part.data, "opaque") if self._reader.reads(part) else None
+        block = _block(part)
+        return None if block is None else _sent(block)
 
     def _own(self, part: Part) -> dict[str, Any]:
         return own(part.extra, self._reader.family) if isinstance(part, Text | ToolCall) else {}

@@ -31,12 +31,13 @@ from .models import generation, plain
 from .options import Options as _Options
 from .parts import Reader
 from .reading import Call, Reading
+from .thinking import BINDING_BETA, Thinker
 
 PATH: Final = "/v1/messages"
 PATIENCE: Final = 60.0
 """The longest wait, in seconds, that the server may wish for; a longer one is left to the caller."""
 
-_backoff = wait_exponential_jitter(initial=0.5, max=8.0, jitter=0.5)
+_backoff = wait_exponential_jitter(multiplier=0.5, max=8.0, jitter=0.5)
 
 
 class AnthropicProvider(Provider):
@@ -53,8 +54,10 @@ class AnthropicProvider(Provider):
         self.options = options or _Options()
         self.model = model
         facts = generation(model)
-        self._asker = Asker(model, facts, self.options)
-        self._asker.check()
+        thinker = Thinker(model, facts, self.options)
+        thinker.check()
+        self._asker = Asker(model, facts, self.options, thinker)
+        self._headers = _headers(self.options, thinker)
         settings = {
             "api_key": self.options.key(),
             "base_url": self.options.base_url,
@@ -109,7 +112,7 @@ class AnthropicProvider(Provider):
             body = self._asker.body(request, encoded)
         except Exception as error:
             raise translate(error) from error
-        return Call(body, self._headers(), Maker(NAME, self.family, encoded.names.back), self.options)
+        return Call(body, self._headers, Maker(NAME, self.family, encoded.names.back), self.options)
 
     def _encoded(self, request: ModelRequest) -> Encoded:
         """What the memo holds of this epoch, completed; made anew where it is not a beginning of this request."""
@@ -119,12 +122,6 @@ class AnthropicProvider(Provider):
             request.memo[NAME] = found
         found.extend(request.messages)
         return found
-
-    def _headers(self) -> dict[str, str]:
-        headers = dict(self.options.headers)
-        betas = [headers.pop(name) for name in list(headers) if name.lower() == "anthropic-beta"]
-        wanted = [*betas, *self._asker.betas]
-        return {**headers, "anthropic-beta": ",".join(wanted)} if wanted else headers
 
     def _once(self, call: Call, live: Live) -> Generator[Delta | Reply]:
         began = time.monotonic()
@@ -209,6 +206,14 @@ def _wait(state: RetryCallState) -> float:
 def _note(shown: list[object], item: object) -> None:
     if not shown and not isinstance(item, ThinkingDelta):
         shown.append(item)
+
+
+def _headers(options: _Options, thinker: Thinker) -> dict[str, str]:
+    """The options' headers, with the beta that the options need added to theirs."""
+    headers = dict(options.headers)
+    betas = [headers.pop(name) for name in list(headers) if name.lower() == "anthropic-beta"]
+    wanted = [*betas, *([BINDING_BETA] if thinker.drops else [])]
+    return {**headers, "anthropic-beta": ",".join(wanted)} if wanted else headers
 
 
 def _timeout(options: _Options) -> httpx2.Timeout:
