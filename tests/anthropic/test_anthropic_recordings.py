@@ -50,7 +50,7 @@ def served(response: Json) -> bytes:
         return str(response["sse"]).encode("utf-8")
     body = response["body"]
     text = body if isinstance(body, str) else json.dumps(body, ensure_ascii=False)
-    return (response.get("body_prefix", "") + text).encode("utf-8")
+    return f"{response.get('body_prefix', '')}{text}".encode()
 
 
 def collect(provider: AnthropicProvider, request: ModelRequest, way: str) -> list[Delta | Reply]:
