@@ -11,7 +11,7 @@ import pytest
 
 from hookloop.testing.server import StrictServer
 from hookloop_hookspecs import CallDelta, Delta, Message, ModelRequest, Reply, TextDelta, ThinkingDelta
-from hookloop_openai import factories
+from hookloop_openai import OpenAIProvider, factories
 
 WAYS = [f"{mode}-{transport}" for mode in ("sync", "async") for transport in ("stream", "whole")]
 
@@ -71,31 +71,31 @@ class Way:
 
     def provider(
         self, server: StrictServer, profile: str = "openai", model: str = "gpt-4.1", **options: Any
-    ) -> factories.OpenAIProvider:
+    ) -> OpenAIProvider:
         """A provider of this way that asks the server."""
         factory = getattr(factories, profile)
         given = {"base_url": f"{server.url}/v1", "api_key": "test-key-1", "transport": self.transport, "retries": 0}
         made = factory(model, factory.Options(**{**given, **options}))
-        assert isinstance(made, factories.OpenAIProvider)
+        assert isinstance(made, OpenAIProvider)
         return made
 
     def ask(self, server: StrictServer, request: ModelRequest | None = None, **options: Any) -> Answer:
         """Ask once with a provider of its own."""
         return self.run(self.provider(server, **options), [request or request_of()])[-1]
 
-    def run(self, provider: factories.OpenAIProvider, requests: Sequence[ModelRequest]) -> list[Answer]:
+    def run(self, provider: OpenAIProvider, requests: Sequence[ModelRequest]) -> list[Answer]:
         """Ask one after another, then close the provider."""
         return asyncio.run(_arun(provider, requests)) if self.is_async else _run(provider, requests)
 
 
-def _run(provider: factories.OpenAIProvider, requests: Sequence[ModelRequest]) -> list[Answer]:
+def _run(provider: OpenAIProvider, requests: Sequence[ModelRequest]) -> list[Answer]:
     try:
         return [Answer(list(provider.stream(request))) for request in requests]
     finally:
         provider.close()
 
 
-async def _arun(provider: factories.OpenAIProvider, requests: Sequence[ModelRequest]) -> list[Answer]:
+async def _arun(provider: OpenAIProvider, requests: Sequence[ModelRequest]) -> list[Answer]:
     try:
         return [Answer([output async for output in provider.astream(request)]) for request in requests]
     finally:
@@ -118,3 +118,9 @@ def streaming(request: pytest.FixtureRequest) -> Way:
 def asking() -> Callable[..., ModelRequest]:
     """Makes requests."""
     return request_of
+
+
+@pytest.fixture
+def ways() -> Callable[[str], Way]:
+    """Makes a way from its name."""
+    return Way

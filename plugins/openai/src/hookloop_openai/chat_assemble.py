@@ -11,7 +11,7 @@ from hookloop_hookspecs import Delta, Opaque, Part, Reply, Text, TextDelta, Thin
 from hookloop_hookspecs.entries import StopReason
 
 from .assembly import Assembly, Broken, Context
-from .reasoning import Details, detail_text
+from .reasoning import Details
 from .slots import Slots
 from .usage import usage_of
 from .values import Json, Pairs, is_object, mapping, sequence, string, utf8
@@ -88,10 +88,8 @@ class ChatAssembly(Assembly):
 
     def _beside(self, delta: Json, deltas: list[Delta]) -> None:
         """Everything of a delta but its content."""
-        details = sequence(delta.get("reasoning_details"))
-        thought = string(delta.get("reasoning_content")) or string(delta.get("reasoning")) or detail_text(details)
-        self._think(thought, deltas)
-        self._details.take(details)
+        self._think(string(delta.get("reasoning_content")) or string(delta.get("reasoning")), deltas)
+        self._details.take(sequence(delta.get("reasoning_details")))
         if refusal := string(delta.get("refusal")):
             self._refusal.append(refusal)
         for entry in sequence(delta.get("tool_calls")):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import difflib
 import os
+from dataclasses import asdict
 from typing import Any, Literal
 from urllib.parse import urlsplit
 
@@ -58,15 +59,14 @@ def _named(name: str) -> Profile:
 
 
 def _from_table(table: dict[str, Any], default: str) -> Profile:
-    fields = dict(table)
-    base = _named(str(fields.pop("base", default)))
-    unknown = sorted(set(fields) - set(Profile.__dataclass_fields__))
+    given = dict(table)
+    base = asdict(_named(str(given.pop("base", default))))
+    unknown = sorted(set(given) - set(base))
     if unknown:
-        near = difflib.get_close_matches(unknown[0], Profile.__dataclass_fields__, 1)
+        near = difflib.get_close_matches(unknown[0], base, 1)
         raise ConfigError(f"a profile has no field {unknown[0]!r}" + (f"; did you mean {near[0]!r}?" if near else ""))
-    known = {name: getattr(base, name) for name in Profile.__dataclass_fields__}
     try:
-        return TypeAdapter(Profile).validate_python(known | fields)
+        return TypeAdapter(Profile).validate_python(base | given)
     except ValidationError as error:
         raise ConfigError(f"profile: {error}") from None
 

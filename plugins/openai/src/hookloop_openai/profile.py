@@ -9,9 +9,7 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 from functools import cache
-from typing import ClassVar, Final, Literal, TypeAlias
-
-from pydantic import ConfigDict
+from typing import Final, Literal, TypeAlias
 
 Api: TypeAlias = Literal["chat", "responses"]
 
@@ -53,8 +51,6 @@ class Profile:
       `reasoning_filler`: sent for messages with calls that another provider wrote; `call_extras`: keys of a tool call
       that return on the same call; `message_extras`: keys of a message that return with its reasoning.
     """
-
-    __pydantic_config__: ClassVar[ConfigDict] = ConfigDict(extra="forbid")
 
     name: str
     base_url: str = ""

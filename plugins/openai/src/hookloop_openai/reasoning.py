@@ -1,17 +1,15 @@
-"""`reasoning_details`: pieces of structured reasoning that some gateways send, put together by their index."""
+"""`reasoning_details`: pieces of structured reasoning that some gateways send, put together by their index.
+
+They are kept to be sent back, not read: the text for people comes beside them.
+"""
 
 from __future__ import annotations
 
 from typing import Any, Final
 
-from .values import Json, mapping, string, whole
+from .values import Json, string, whole
 
 _GROWING: Final = ("text", "summary", "data")
-
-
-def detail_text(details: list[Any]) -> str:
-    """The readable text in a list of details."""
-    return "".join(string(mapping(d).get("text")) or string(mapping(d).get("summary")) for d in details)
 
 
 class Details:
