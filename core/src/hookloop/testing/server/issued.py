@@ -98,9 +98,9 @@ class Issued:
             reasoning = item.get("id", "") if item["type"] == "reasoning" else ""
 
     def chain(self, previous: object) -> tuple[JsonObject, ...]:
-        """All items that a `previous_response_id` stands for."""
+        """All items that the id of a stored response stands for."""
         known = self.responses.get(previous) if isinstance(previous, str) else None
-        return known.items if known else ()
+        return known.items if known and known.stored else ()
 
     def _note(self, item: JsonObject, stored: bool, reasoning: str) -> None:
         key = item.get("id", "")

@@ -22,6 +22,10 @@ DEFAULT_OFF = ("tools_missing", "single_call")
 """What only some routes and templates ask."""
 
 
+OWN_RULES = ("script_over", "step_failed")
+"""Refusals that no API knows: the script is used up, or a step of it raised. SDKs are told not to ask again."""
+
+
 class StrictServer:
     """A server on 127.0.0.1 that speaks Messages, Chat Completions and Responses from one script.
 
@@ -127,7 +131,11 @@ class StrictServer:
         step, over = self._take()
         if over is not None:
             return self._refuse(request, [over])
-        return self._cut(self._player.play(step, request))
+        try:
+            return self._cut(self._player.play(step, request))
+        except Exception as error:
+            message = f"the step failed: {type(error).__name__}: {error}"
+            return self._refuse(request, [Violation("step_failed", message, 500, "", "step_failed")])
 
     def _cut(self, plan: Plan) -> Plan:
         if not self._chunks or plan.size or plan.cuts:
@@ -151,7 +159,7 @@ class StrictServer:
     def _error(self, api: Api, fault: Violation) -> Plan:
         request_id = self.issued.new("req_")
         shaped = error_body(api, fault, request_id, self.profile)
-        retry = {"x-should-retry": "false"} if fault.rule == "script_over" else {}
+        retry = {"x-should-retry": "false"} if fault.rule in OWN_RULES else {}
         return whole_plan(shaped, fault.status, {request_id_header(api): request_id, **retry})
 
     def _unknown(self, http: HttpRequest) -> Plan:

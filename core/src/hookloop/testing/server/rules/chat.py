@@ -13,13 +13,13 @@ from .openai_shared import (
     length_faults,
     missing,
     name_faults,
+    output_faults,
     schema_faults,
     temperature_faults,
     wrong_type,
 )
 from .profiles import PROFILES
 from .registry import Finding, Rulebook, fault
-from .schemas import strict_faults
 
 RULES: Rulebook[ChatView] = Rulebook()
 rule = RULES.rule
@@ -28,13 +28,13 @@ MAX_TOOLS = 128
 MAX_CALL_ID = 40
 
 
-@rule("auth", "doc")
+@rule("auth", "doc", gate=True)
 def _auth(view: ChatView) -> Iterable[Finding]:
     """A key must be sent."""
     yield from key_faults(view.headers if view.profile is None else None)
 
 
-@rule("required", "doc")
+@rule("required", "doc", gate=True)
 def _required(view: ChatView) -> Iterable[Finding]:
     """`model` and `messages` are there, the messages objects."""
     if not isinstance(view.body.get("model"), str):
@@ -60,12 +60,16 @@ def _unknown_field(view: ChatView) -> Iterable[Finding]:
         yield from (fault(f"Unrecognized request argument supplied: {name}") for name in unknown)
 
 
-@rule("role", "doc")
+@rule("role", "doc", gate=True)
 def _role(view: ChatView) -> Iterable[Finding]:
     """Roles are the known ones; compatible servers know no developer."""
     for index, message in enumerate(view.messages):
         role = message.get("role")
-        if role not in MESSAGE_FIELDS or (view.profile and role in ("developer", "function")):
+        if (
+            not isinstance(role, str)
+            or role not in MESSAGE_FIELDS
+            or (view.profile and role in ("developer", "function"))
+        ):
             known = "'system', 'assistant', 'user', 'function', 'tool', and 'developer'"
             path = f"messages[{index}].role"
             yield fault(f"Invalid value: '{role}'. Supported values are: {known}.", code="invalid_value", param=path)
@@ -116,7 +120,7 @@ def _content_part(view: ChatView) -> Iterable[Finding]:
 def _part_faults(parts: list[Any], role: str, path: str) -> Iterator[Finding]:
     known = PARTS.get(role, frozenset({"text"}))
     for at, part in enumerate(parts):
-        kind = part.get("type") if isinstance(part, dict) else None
+        kind = str(part.get("type")) if isinstance(part, dict) else None
         if kind == "image_url" and kind not in known:
             text = f"Image URLs are only allowed for messages with role 'user', but this message with role '{role}'"
             yield fault(f"Invalid '{path}'. {text} contains an image URL.", code="invalid_value", param=path)
@@ -145,16 +149,23 @@ def _empty_array(view: ChatView) -> Iterable[Finding]:
                 yield empty_array(f"messages[{index}].{name}")
 
 
-@rule("call_shape", "doc")
+@rule("call_shape", "doc", gate=True)
 def _call_shape(view: ChatView) -> Iterable[Finding]:
     """A call has an id, a type and a function with name and arguments; a result names its call."""
     for path, call in view.calls():
-        yield from (missing(f"{path}.{name}") for name in ("id", "type") if not call.get(name))
+        yield from (missing(f"{path}.{name}") for name in ("id", "type") if not _is_word(call.get(name)))
         if call.get("type") == "function" and not isinstance(call.get("function"), dict):
             yield missing(f"{path}.function")
     for index, message in enumerate(view.messages):
-        if message.get("role") == "tool" and not isinstance(message.get("tool_call_id"), str):
+        calls = message.get("tool_calls")
+        if calls is not None and (not isinstance(calls, list) or not all(isinstance(call, dict) for call in calls)):
+            yield wrong_type(f"messages[{index}].tool_calls", "an array of objects", calls)
+        if message.get("role") == "tool" and not _is_word(message.get("tool_call_id")):
             yield missing(f"messages[{index}].tool_call_id")
+
+
+def _is_word(value: Any) -> bool:
+    return isinstance(value, str) and bool(value)
 
 
 @rule("call_twice", "guess")
@@ -232,7 +243,7 @@ def _call_id_long(view: ChatView) -> Iterable[Finding]:
         yield from length_faults(message.get("tool_call_id"), f"messages[{index}].tool_call_id", MAX_CALL_ID)
 
 
-@rule("arguments")
+@rule("arguments", gate=True)
 def _arguments(view: ChatView) -> Iterable[Finding]:
     """Arguments are a JSON string, never an object."""
     for path, call in view.calls():
@@ -241,10 +252,12 @@ def _arguments(view: ChatView) -> Iterable[Finding]:
             yield wrong_type(f"{path}.function.arguments", "a string", function.get("arguments"))
 
 
-@rule("tool_shape", "doc")
+@rule("tool_shape", "doc", gate=True)
 def _tool_shape(view: ChatView) -> Iterable[Finding]:
     """A tool has a type, and its definition under that name."""
     given = view.body.get("tools")
+    if given is not None and not isinstance(given, list):
+        yield wrong_type("tools", "an array of objects", given)
     for index, tool in enumerate(given if isinstance(given, list) else ()):
         kind = tool.get("type") if isinstance(tool, dict) else None
         if kind not in ("function", "custom"):
@@ -281,7 +294,8 @@ def _choice_name(view: ChatView) -> Iterable[Finding]:
     if isinstance(choice, str) and choice not in ("auto", "none", "required", "any"):
         yield fault(f"Invalid value: '{choice}'.", code="invalid_value", param="tool_choice")
     if isinstance(choice, Mapping) and choice.get("type") == "function" and view.tools:
-        name = (choice.get("function") or {}).get("name")
+        named = choice.get("function")
+        name = named.get("name") if isinstance(named, Mapping) else None
         if name not in [function.get("name") for _, function in view.functions]:
             yield fault(f"Tool choice '{name}' not found in 'tools' parameter.", param="tool_choice")
 
@@ -292,10 +306,7 @@ def _strict(view: ChatView) -> Iterable[Finding]:
     for index, function in view.functions:
         yield from schema_faults(function, f"tools[{index}].function.parameters")
     wanted = view.body.get("response_format")
-    output = wanted.get("json_schema") if isinstance(wanted, Mapping) else None
-    if isinstance(output, Mapping) and output.get("strict") is True:
-        for why in strict_faults(output.get("schema")):
-            yield fault(f"Invalid schema for response_format '{output.get('name')}': {why}", param="response_format")
+    yield from output_faults(wanted.get("json_schema") if isinstance(wanted, Mapping) else None, "response_format")
 
 
 @rule("max_tokens")

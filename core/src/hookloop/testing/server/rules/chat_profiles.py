@@ -49,7 +49,7 @@ def _last_role(view: ChatView) -> Iterable[Finding]:
 def _arguments_object(view: ChatView) -> Iterable[Finding]:
     """Servers whose templates parse arguments: they are valid JSON, and an object."""
     for path, call in view.calls():
-        text = (call.get("function") or {}).get("arguments")
+        text = call["function"].get("arguments") if "function" in call else "{}"
         if not isinstance(_json(text), dict):
             yield f"{path}.function.arguments: not a valid JSON object: {str(text)[:80]!r}"
 

@@ -27,21 +27,21 @@ IMAGE_TYPES = ("image/jpeg", "image/png", "image/gif", "image/webp")
 RESULT_PARTS = ("text", "image", "document", "search_result", "tool_reference")
 
 
-@rule("auth", "doc")
+@rule("auth", "doc", gate=True)
 def _auth(view: MessagesView) -> Iterable[Finding]:
     """A key must be sent."""
     if view.headers is not None and not ({"x-api-key", "authorization"} & view.headers.keys()):
         yield fault("x-api-key header is required", 401)
 
 
-@rule("version", "doc")
+@rule("version", "doc", gate=True)
 def _version(view: MessagesView) -> Iterable[Finding]:
     """The header `anthropic-version` must be sent."""
     if view.headers is not None and "anthropic-version" not in view.headers:
         yield "anthropic-version: header is required"
 
 
-@rule("required", "doc")
+@rule("required", "doc", gate=True)
 def _required(view: MessagesView) -> Iterable[Finding]:
     """`model`, `max_tokens` and `messages` are there and of their types."""
     for name in ("model", "max_tokens", "messages"):
@@ -50,6 +50,8 @@ def _required(view: MessagesView) -> Iterable[Finding]:
     limit = view.body.get("max_tokens")
     if limit is not None and (not isinstance(limit, int) or isinstance(limit, bool) or limit < 0):
         yield "max_tokens: Input should be a valid integer, greater than or equal to 0"
+    if not isinstance(view.body.get("model", ""), str):
+        yield "model: Input should be a valid string"
     messages = view.body.get("messages")
     if messages is not None and not isinstance(messages, list):
         yield "messages: Input should be a valid list"
@@ -64,7 +66,7 @@ def _unknown_field(view: MessagesView) -> Iterable[Finding]:
     yield from (f"{name}: Extra inputs are not permitted" for name in view.body if name not in known)
 
 
-@rule("message_shape", "doc")
+@rule("message_shape", "doc", gate=True)
 def _message_shape(view: MessagesView) -> Iterable[Finding]:
     """A message is a role and a content, and nothing else."""
     given = view.body.get("messages")
@@ -74,6 +76,8 @@ def _message_shape(view: MessagesView) -> Iterable[Finding]:
             continue
         if not isinstance(message.get("content"), str | list):
             yield f"messages.{index}.content: Input should be a valid string or list"
+        if not isinstance(message.get("role"), str):
+            yield f"messages.{index}.role: Field required"
         extra = message.keys() - {"role", "content"}
         yield from (f"messages.{index}.{name}: Extra inputs are not permitted" for name in sorted(extra))
 
@@ -154,13 +158,13 @@ def _text_blank(view: MessagesView) -> Iterable[Finding]:
             yield f"{place}: text content blocks must contain non-whitespace text"
 
 
-@rule("block_type", "sdk")
+@rule("block_type", "sdk", gate=True)
 def _block_type(view: MessagesView) -> Iterable[Finding]:
     """Every block has a type that the API knows."""
     for line in view.lines:
         for index, block in enumerate(line.content if isinstance(line.content, list) else ()):
             kind = block.get("type") if isinstance(block, dict) else None
-            if kind not in BLOCK_FIELDS or kind == "tool_reference":
+            if not isinstance(kind, str) or kind not in BLOCK_FIELDS or kind == "tool_reference":
                 yield (
                     f"{line.path}.content.{index}: Input tag '{kind}' found using 'type' does not match any of the "
                     "expected tags"
@@ -178,18 +182,20 @@ def _block_role(view: MessagesView) -> Iterable[Finding]:
             yield f"{line.path}: `{kind}` blocks can only be in `user` messages"
 
 
-@rule("block_field", "sdk")
+@rule("block_field", "sdk", gate=True)
 def _block_field(view: MessagesView) -> Iterable[Finding]:
-    """Blocks have their fields, and no others."""
+    """Blocks have their fields, of their types, and no others."""
     for line, index, block in view.numbered():
         kind = str(block.get("type"))
         where = f"{line.path}.content.{index}.{kind}"
         for name in block.keys() - BLOCK_FIELDS.get(kind, block.keys()):
             if (kind, name) not in (("thinking", "cache_control"), ("redacted_thinking", "cache_control")):
                 yield f"{where}.{name}: Extra inputs are not permitted"
-        for name in BLOCK_REQUIRED.get(kind, ()):
+        for name, expected in BLOCK_REQUIRED.get(kind, {}).items():
             if block.get(name) is None:
                 yield f"{where}.{name}: Field required"
+            elif not isinstance(block[name], expected):
+                yield f"{where}.{name}: Input should be a valid {expected.__name__}"
 
 
 @rule("image", "doc")

@@ -44,9 +44,15 @@ def _tool_unique(view: MessagesView) -> Iterable[Finding]:
         yield "tools: Tool names must be unique."
 
 
-@rule("tool_field", "sdk")
+@rule("tool_field", "sdk", gate=True)
 def _tool_field(view: MessagesView) -> Iterable[Finding]:
-    """A tool has its fields, and no others."""
+    """Tools are a list; a tool has a name and its fields, and no others."""
+    given = view.body.get("tools")
+    if given is not None and (not isinstance(given, list) or len(view.tools) < len(given)):
+        yield "tools: Input should be a valid list of dictionaries"
+    for index, tool in enumerate(view.tools):
+        if not isinstance(tool.get("type", ""), str | None) or not isinstance(tool.get("name", ""), str):
+            yield f"tools.{index}: `type` and `name` should be valid strings"
     for index, tool in _custom(view):
         extra = sorted(tool.keys() - TOOL_FIELDS)
         yield from (f"tools.{index}.custom.{name}: Extra inputs are not permitted" for name in extra)
@@ -93,7 +99,7 @@ def _choice_type(view: MessagesView) -> Iterable[Finding]:
     if choice is None:
         return
     kind = choice.get("type") if isinstance(choice, Mapping) else None
-    if not isinstance(choice, Mapping) or kind not in _CHOICES:
+    if not isinstance(choice, Mapping) or not isinstance(kind, str) or kind not in _CHOICES:
         yield f"tool_choice: Input tag '{kind}' does not match any of the expected tags: 'auto', 'any', 'tool', 'none'"
         return
     allowed = {"type", *_CHOICES[kind], *(() if kind == "none" else ("disable_parallel_tool_use",))}

@@ -48,15 +48,15 @@ BLOCK_FIELDS: Mapping[str, frozenset[str]] = {
         "tool_reference": "cache_control tool_name type",
     }.items()
 }
-BLOCK_REQUIRED: Mapping[str, tuple[str, ...]] = {
-    "text": ("text",),
-    "image": ("source",),
-    "document": ("source",),
-    "thinking": ("thinking", "signature"),
-    "redacted_thinking": ("data",),
-    "tool_use": ("id", "name", "input"),
-    "tool_result": ("tool_use_id",),
-    "server_tool_use": ("id", "name", "input"),
+BLOCK_REQUIRED: Mapping[str, Mapping[str, type]] = {
+    "text": {"text": str},
+    "image": {"source": dict},
+    "document": {"source": dict},
+    "thinking": {"thinking": str, "signature": str},
+    "redacted_thinking": {"data": str},
+    "tool_use": {"id": str, "name": str, "input": object},
+    "tool_result": {"tool_use_id": str},
+    "server_tool_use": {"id": str, "name": str, "input": object},
 }
 TOOL_FIELDS = names(
     "allowed_callers cache_control defer_loading description eager_input_streaming input_examples "

@@ -70,6 +70,16 @@ def schema_faults(function: Mapping[str, Any], path: str) -> Iterator[Violation]
         yield fault(message, code="invalid_function_parameters", param=path)
 
 
+def output_faults(output: Any, path: str) -> Iterator[Violation]:
+    """A strict schema for the model's output is an object, closed all the way down."""
+    if not isinstance(output, Mapping) or output.get("strict") is not True:
+        return
+    schema = output.get("schema")
+    root = root_fault(schema)
+    for why in [root] if root else strict_faults(schema):
+        yield fault(f"Invalid schema for response_format '{output.get('name')}': {why}", param=path)
+
+
 def temperature_faults(body: Mapping[str, Any]) -> Iterator[Violation]:
     """A model that reasons takes temperature 1 only."""
     value = body.get("temperature")

@@ -13,14 +13,22 @@ Mark: TypeAlias = Literal["doc", "seen", "sdk", "guess"]
 Finding: TypeAlias = "str | Violation"
 
 
+Check: TypeAlias = Callable[[V], Iterable[Finding]]
+
+
 @dataclass(frozen=True, slots=True)
 class Rule(Generic[V]):
-    """One thing an API refuses. `mark` says where it is known from, `about` what it is."""
+    """One thing an API refuses.
+
+    `mark` says where it is known from, `about` what it is. A `gate` looks at shapes and types; where one of them finds
+    something, the rules that are none are not asked, so that they may rely on those shapes.
+    """
 
     name: str
     mark: Mark
     about: str
-    check: Callable[[V], Iterable[Finding]]
+    check: Check[V]
+    gate: bool = False
 
 
 class Rulebook(Generic[V]):
@@ -32,21 +40,21 @@ class Rulebook(Generic[V]):
     def __init__(self, *parts: Rulebook[V]) -> None:
         self.rules: dict[str, Rule[V]] = {name: rule for part in parts for name, rule in part.rules.items()}
 
-    def rule(
-        self, name: str, mark: Mark = "seen"
-    ) -> Callable[[Callable[[V], Iterable[Finding]]], Callable[[V], Iterable[Finding]]]:
+    def rule(self, name: str, mark: Mark = "seen", *, gate: bool = False) -> Callable[[Check[V]], Check[V]]:
         """Register a check under a name. It yields a message, or a `Violation` where more than the message differs."""
 
-        def register(check: Callable[[V], Iterable[Finding]]) -> Callable[[V], Iterable[Finding]]:
-            self.rules[name] = Rule(name, mark, (check.__doc__ or "").strip(), check)
+        def register(check: Check[V]) -> Check[V]:
+            self.rules[name] = Rule(name, mark, (check.__doc__ or "").strip(), check, gate)
             return check
 
         return register
 
     def find(self, view: V, off: Iterable[str] = ()) -> list[Violation]:
-        """Everything that is wrong, in the order of the rules, without the rules that are off."""
+        """Everything that is wrong, gates first, in the order of the rules, without the rules that are off."""
         skipped = frozenset(off)
-        return [found for rule in self.rules.values() if rule.name not in skipped for found in _named(rule, view)]
+        rules = [rule for rule in self.rules.values() if rule.name not in skipped]
+        found = [fault for rule in rules if rule.gate for fault in _named(rule, view)]
+        return found or [fault for rule in rules if not rule.gate for fault in _named(rule, view)]
 
     @property
     def names(self) -> Mapping[str, str]:

@@ -10,6 +10,7 @@ from .openai_shared import (
     length_faults,
     missing,
     name_faults,
+    output_faults,
     schema_faults,
     temperature_faults,
     wrong_type,
@@ -26,7 +27,6 @@ from .responses_view import (
     ResponsesView,
     kind_of,
 )
-from .schemas import strict_faults
 
 RULES: Rulebook[ResponsesView] = Rulebook()
 rule = RULES.rule
@@ -38,13 +38,13 @@ ASSISTANT_PARTS = ("output_text", "refusal")
 INPUT_PARTS = ("input_text", "input_image", "input_file", "input_audio")
 
 
-@rule("auth", "doc")
+@rule("auth", "doc", gate=True)
 def _auth(view: ResponsesView) -> Iterable[Finding]:
     """A key must be sent."""
     yield from key_faults(view.headers)
 
 
-@rule("required", "doc")
+@rule("required", "doc", gate=True)
 def _required(view: ResponsesView) -> Iterable[Finding]:
     """`model` and an input (or something to go on from) are there."""
     if not isinstance(view.body.get("model"), str) and "prompt" not in view.body:
@@ -103,7 +103,7 @@ def _stream_options(view: ResponsesView) -> Iterable[Finding]:
             yield fault(f"Unknown parameter: '{path}'.", code="unknown_parameter", param=path)
 
 
-@rule("item_type", "doc")
+@rule("item_type", "doc", gate=True)
 def _item_type(view: ResponsesView) -> Iterable[Finding]:
     """Every item has a known type, every message a known role."""
     for index, item in enumerate(view.items):
@@ -127,7 +127,7 @@ def _item_field(view: ResponsesView) -> Iterable[Finding]:
             yield fault(f"Unknown parameter: '{path}'.", code="unknown_parameter", param=path)
 
 
-@rule("item_shape", "doc")
+@rule("item_shape", "doc", gate=True)
 def _item_shape(view: ResponsesView) -> Iterable[Finding]:
     """Calls, outputs and reasoning have what they need."""
     needs = {
@@ -143,7 +143,7 @@ def _item_shape(view: ResponsesView) -> Iterable[Finding]:
                 yield missing(f"input[{index}].{name}")
 
 
-@rule("arguments", "doc")
+@rule("arguments", "doc", gate=True)
 def _arguments(view: ResponsesView) -> Iterable[Finding]:
     """A call's arguments are a JSON string, an output a string or a list of parts."""
     for index, item in enumerate(view.items):
@@ -229,18 +229,21 @@ def _answered(later: list[JsonObject], call: JsonObject) -> bool:
 @rule("output_orphan")
 def _output_orphan(view: ResponsesView) -> Iterable[Finding]:
     """Every output has its call before it, in the input or the chain."""
-    called = {item.get("call_id") for item in view.chain if kind_of(item) in CALLS}
+    called = {str(item.get("call_id")) for item in view.chain if kind_of(item) in CALLS}
     for item in view.resolved():
         if kind_of(item) in CALLS:
-            called.add(item.get("call_id"))
-        elif kind_of(item) in OUTPUTS and item.get("call_id") not in called:
+            called.add(str(item.get("call_id")))
+        elif kind_of(item) in OUTPUTS and str(item.get("call_id")) not in called:
             text = f"No tool call found for function call output with call_id {item.get('call_id')}."
             yield fault(text, param="input")
 
 
-@rule("tool_shape", "doc")
+@rule("tool_shape", "doc", gate=True)
 def _tool_shape(view: ResponsesView) -> Iterable[Finding]:
-    """Tools are flat: the name and the parameters beside the type."""
+    """Tools are a list, and flat: the name and the parameters beside the type."""
+    given = view.body.get("tools")
+    if given is not None and (not isinstance(given, list) or len(view.tools) < len(given)):
+        yield wrong_type("tools", "an array of objects", given)
     for index, tool in enumerate(view.tools):
         if tool.get("type") is None:
             yield missing(f"tools[{index}].type")
@@ -278,7 +281,4 @@ def _strict(view: ResponsesView) -> Iterable[Finding]:
     for index, tool in view.functions:
         yield from schema_faults(tool, f"tools[{index}].parameters")
     text = view.body.get("text")
-    output = text.get("format") if isinstance(text, Mapping) else None
-    if isinstance(output, Mapping) and output.get("strict") is True:
-        for why in strict_faults(output.get("schema")):
-            yield fault(f"Invalid schema for response_format '{output.get('name')}': {why}", param="text.format.schema")
+    yield from output_faults(text.get("format") if isinstance(text, Mapping) else None, "text.format.schema")

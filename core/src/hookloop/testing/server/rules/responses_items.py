@@ -30,7 +30,7 @@ def _reasoning_missing(view: ResponsesView) -> Iterable[Finding]:
     """A stored item that is sent by its id brings the reasoning that came before it."""
     if view.known is None:
         return
-    sent = {item.get("id") for item in (*view.chain, *view.items)}
+    sent = {str(item.get("id")) for item in (*view.chain, *view.items)}
     for item in view.items:
         key = str(item.get("id"))
         reasoning = view.known.reasoning_before.get(key)
@@ -81,10 +81,10 @@ def _encrypted(view: ResponsesView) -> Iterable[Finding]:
 
 def _genuine(item: JsonObject, secret: str, known: Issued | None) -> bool:
     holders = known.encrypted.get(secret, ()) if known else ()
-    return item.get("id") in holders
+    return str(item.get("id")) in holders
 
 
-@rule("previous_unknown")
+@rule("previous_unknown", gate=True)
 def _previous_unknown(view: ResponsesView) -> Iterable[Finding]:
     """A previous response is one that was stored."""
     previous = view.body.get("previous_response_id")
