@@ -12,7 +12,7 @@ import typer
 
 from hookloop_hookspecs import ConfigError, HookloopError
 
-from . import added, config_commands, plugin_commands, talk
+from . import added, config_commands, conversations, plugin_commands, scaffold, talk
 from .terminal import err, one_line
 
 OK, FAILED, WRONG, INTERRUPTED = 0, 1, 2, 130
@@ -30,6 +30,8 @@ def make_app() -> typer.Typer:
     talk.add_to(app)
     app.add_typer(plugin_commands.app, name="plugins")
     app.add_typer(config_commands.app, name="config")
+    app.add_typer(conversations.app, name="conversations")
+    app.add_typer(scaffold.app, name="new")
     added.add_to(app)
     return app
 
