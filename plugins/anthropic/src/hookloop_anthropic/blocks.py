@@ -24,6 +24,7 @@ from hookloop_hookspecs import (
 )
 
 from .marks import KEY
+from .pieces import Pieces, whole
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,7 +37,7 @@ class Maker:
 
     def extra(self, data: Mapping[str, Any]) -> str:
         """Metadata of a part, marked as this provider's and family's; empty for none."""
-        return json_text({KEY: {"family": self.family, **data}}) if data else ""
+        return whole(json_text({KEY: {"family": self.family, **data}})) if data else ""
 
 
 class Block:
@@ -63,7 +64,7 @@ class Block:
 
     def part(self, maker: Maker) -> Part:
         """The part that the block has become."""
-        return Opaque(json_text(dict(self.start)), maker.provider, maker.family)
+        return Opaque(whole(json_text(dict(self.start))), maker.provider, maker.family)
 
     def _rest(self, *known: str) -> dict[str, Any]:
         return {key: value for key, value in self.start.items() if key not in known and value is not None}
@@ -76,17 +77,16 @@ class TextBlock(Block):
 
     def __init__(self, start: Mapping[str, Any]) -> None:
         super().__init__(start)
-        self._pieces = [_text(start.get("text"))]
+        self._pieces = Pieces(_text(start.get("text")))
         cited = start.get("citations")
         self._cited = list(cited) if isinstance(cited, list) else []
 
     def begin(self) -> Delta | None:
-        return TextDelta(self._pieces[0]) if self._pieces[0] else None
+        return TextDelta(text) if (text := str(self._pieces)) else None
 
     def add(self, delta: Mapping[str, Any]) -> Delta | None:
         kind = delta.get("type")
-        if kind == "text_delta" and (text := _text(delta.get("text"))):
-            self._pieces.append(text)
+        if kind == "text_delta" and (text := self._pieces.add(_text(delta.get("text")))):
             return TextDelta(text)
         if kind == "citations_delta" and delta.get("citation") is not None:
             self._cited.append(delta["citation"])
@@ -94,7 +94,7 @@ class TextBlock(Block):
 
     def part(self, maker: Maker) -> Part:
         more = self._rest("type", "text", "citations")
-        return Text("".join(self._pieces), maker.extra({**more, **({"citations": self._cited} if self._cited else {})}))
+        return Text(str(self._pieces), maker.extra({**more, **({"citations": self._cited} if self._cited else {})}))
 
 
 class ThinkingBlock(Block):
@@ -104,16 +104,15 @@ class ThinkingBlock(Block):
 
     def __init__(self, start: Mapping[str, Any]) -> None:
         super().__init__(start)
-        self._pieces = [_text(start.get("thinking"))]
+        self._pieces = Pieces(_text(start.get("thinking")))
         self._signature = _text(start.get("signature"))
 
     def begin(self) -> Delta | None:
-        return ThinkingDelta(self._pieces[0]) if self._pieces[0] else None
+        return ThinkingDelta(text) if (text := str(self._pieces)) else None
 
     def add(self, delta: Mapping[str, Any]) -> Delta | None:
         kind = delta.get("type")
-        if kind == "thinking_delta" and (text := _text(delta.get("thinking"))):
-            self._pieces.append(text)
+        if kind == "thinking_delta" and (text := self._pieces.add(_text(delta.get("thinking")))):
             return ThinkingDelta(text)
         if kind == "signature_delta":
             self._signature = _text(delta.get("signature"))
@@ -122,7 +121,7 @@ class ThinkingBlock(Block):
     def part(self, maker: Maker) -> Part:
         rest = self._rest("type", "thinking", "signature", "data")
         return Thinking(
-            "".join(self._pieces),
+            str(self._pieces),
             self._signature,
             _text(self.start.get("data")),
             maker.provider,
@@ -138,14 +137,12 @@ class InputBlock(Block):
 
     def __init__(self, start: Mapping[str, Any]) -> None:
         super().__init__(start)
-        self._pieces: list[str] = []
+        self._pieces = Pieces()
 
     def add(self, delta: Mapping[str, Any]) -> Delta | None:
         piece = _text(delta.get("partial_json")) if delta.get("type") == "input_json_delta" else ""
-        if not piece:
-            return None
-        self._pieces.append(piece)
-        return self._shown(piece)
+        shown = self._pieces.add(piece) if piece else ""
+        return self._shown(shown) if shown else None
 
     def close(self) -> Delta | None:
         self.open = False
@@ -158,33 +155,34 @@ class InputBlock(Block):
     def raw(self) -> str:
         """The input's JSON text as far as it has come."""
         if self._pieces:
-            return "".join(self._pieces)
+            return str(self._pieces)
         given = self.start.get("input")
         if isinstance(given, str):
             return given or "{}"
-        return "{}" if given is None else json_text(given)
+        return "{}" if given is None else whole(json_text(given))
 
     def part(self, maker: Maker) -> Part:
-        return Opaque(json_text({**self.start, "input": _loads(self.raw)}), maker.provider, maker.family)
+        return Opaque(whole(json_text({**self.start, "input": _loads(self.raw)})), maker.provider, maker.family)
 
 
 class ToolUseBlock(InputBlock):
     """A call that the client has to run."""
 
-    __slots__ = ("_index", "_name")
+    __slots__ = ("_id", "_index", "_name")
 
     def __init__(self, start: Mapping[str, Any], index: int, names: Mapping[str, str]) -> None:
         super().__init__(start)
         self._index = index
-        name = _text(start.get("name"))
+        name = whole(_text(start.get("name")))
+        self._id = whole(_text(start.get("id")))
         self._name = names.get(name, name)
 
     def _shown(self, piece: str) -> Delta | None:
-        return CallDelta(self._index, _text(self.start.get("id")), self._name, piece)
+        return CallDelta(self._index, self._id, self._name, piece)
 
     def part(self, maker: Maker) -> Part:
         more = self._rest("type", "id", "name", "input")
-        return ToolCall(_text(self.start.get("id")), self._name, self.raw, maker.extra(more))
+        return ToolCall(self._id, self._name, self.raw, maker.extra(more))
 
 
 class UnknownBlock(Block):
@@ -204,7 +202,7 @@ class UnknownBlock(Block):
         return None
 
     def part(self, maker: Maker) -> Part:
-        return Opaque(json_text(self._value), maker.provider, maker.family)
+        return Opaque(whole(json_text(self._value)), maker.provider, maker.family)
 
 
 _KINDS: Final[Mapping[str, Callable[[Mapping[str, Any]], Block]]] = {
@@ -225,6 +223,7 @@ def open_block(start: Mapping[str, Any], calls: int, names: Mapping[str, str]) -
 
 
 def _text(value: object) -> str:
+    """The text in a field; empty for anything else."""
     return value if isinstance(value, str) else ""
 
 
