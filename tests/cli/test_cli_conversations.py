@@ -11,7 +11,7 @@ from hookloop_hookspecs import Batch, Entry, Message, Origin, Said, ToolCall, To
 from hookloop_hookspecs.messages import Text
 
 if TYPE_CHECKING:
-    from conftest import Distribute, Hookloop
+    from tests.conftest import Distribute, Hookloop
 
 MEMORY = """
 from hookloop.memory import InProcessMemory

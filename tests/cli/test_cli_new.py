@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 if TYPE_CHECKING:
-    from conftest import Distribute, Hookloop
+    from tests.conftest import Distribute, Hookloop
 
 KINDS = ("plugin", "provider", "memory")
 NAMES = ("z", "a-name-as-long-as-they-may-ever-be-z")

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 if TYPE_CHECKING:
-    from conftest import Distribute, Hookloop
+    from tests.conftest import Distribute, Hookloop
 
 PLUGIN = """
 from hookloop_hookspecs import hookimpl

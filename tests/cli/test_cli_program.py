@@ -13,7 +13,7 @@ import pytest
 from hookloop.config import schema
 
 if TYPE_CHECKING:
-    from conftest import Distribute, Hookloop
+    from tests.conftest import Distribute, Hookloop
 
 
 def test_help_names_every_command_and_the_exit_codes(hookloop: Hookloop) -> None:

@@ -12,7 +12,7 @@ from hookloop.discovery import PLUGINS, Found, available, load, load_one, survey
 from hookloop_hookspecs import ConfigError
 
 if TYPE_CHECKING:
-    from conftest import Distribute
+    from tests.conftest import Distribute
 
 GOOD = "class Plugin:\n    pass\n"
 

@@ -13,7 +13,7 @@ from hookloop.discovery import Activation, activate, implemented, name_of
 from hookloop_hookspecs import ConfigError, hookimpl
 
 if TYPE_CHECKING:
-    from conftest import Distribute
+    from tests.conftest import Distribute
 
 PLUGIN = """
 from pydantic import BaseModel, ConfigDict

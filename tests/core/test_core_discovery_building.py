@@ -12,7 +12,7 @@ from hookloop.discovery import BuildError, build, configured_memories, configure
 from hookloop_hookspecs import ConfigError
 
 if TYPE_CHECKING:
-    from conftest import Distribute
+    from tests.conftest import Distribute
 
 WITH_OPTIONS = """
 from pydantic import BaseModel, ConfigDict

@@ -67,6 +67,11 @@ def test_every_distribution_is_installed_for_development() -> None:
     assert sorted(installed) == sorted(NAMES)
 
 
+def test_the_type_checker_knows_every_distribution() -> None:
+    tool = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["tool"]
+    assert sorted(tool["mypy"]["mypy_path"]) == sorted(f"{name}/src" for name in NAMES)
+
+
 def test_pins_are_exact_and_name_no_address() -> None:
     lines = [line for line in (ROOT / "constraints.txt").read_text("utf-8").splitlines() if line[:1] not in ("#", "")]
     assert lines
