@@ -110,9 +110,13 @@ class ToolsTable(Table):
     """How tools run."""
 
     workers: int = Field(default=32, ge=1)
-    """Threads for sync tools of one agent, and calls of a reply that run at once."""
+    """Threads for sync tools of one agent."""
+    parallel: int = Field(default=16, ge=1)
+    """Calls of one reply that run at once."""
     timeout: float | None = Field(default=None, gt=0)
     """Seconds for a call of a tool that says nothing itself."""
+    detailed_errors: bool = True
+    """False: of a tool's exception the model reads the class only, not the message."""
     cancel_grace: float = Field(default=5.0, ge=0)
     """Seconds for which a cancelled turn waits for tools in threads."""
 

@@ -22,8 +22,9 @@ class ArgumentsError(Exception):
     """A call's arguments cannot be used. `problems` lists every fault, in words for a model; none of it was run."""
 
     def __init__(self, *problems: str) -> None:
-        super().__init__(*problems)
-        self.problems: tuple[str, ...] = problems
+        # half surrogate pairs, which a model may write, would break whatever stores or sends this text
+        self.problems: tuple[str, ...] = tuple(text.encode("utf-8", "replace").decode("utf-8") for text in problems)
+        super().__init__(*self.problems)
 
     def __str__(self) -> str:
         more = len(self.problems) - SHOWN

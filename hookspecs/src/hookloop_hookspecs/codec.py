@@ -23,8 +23,9 @@ def _adapter(kind: Any) -> TypeAdapter[Any]:
     return TypeAdapter(kind)
 
 
+@cache
 def _body() -> TypeAdapter[Any]:
-    return _adapter(Annotated[Body, Field(discriminator="kind")])
+    return TypeAdapter(Annotated[Body, Field(discriminator="kind")])
 
 
 def dump_entry(entry: Entry) -> str:

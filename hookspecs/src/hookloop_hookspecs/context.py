@@ -39,14 +39,14 @@ class ToolContext:
     key: str
     deps: Any = None
     cancel: threading.Event = field(default_factory=threading.Event)
-    decision: Decision | None = None
+    decisions: list[Decision] = field(default_factory=list)
 
     def suspend(self, question: str, expires: float | None = None) -> Decision:
-        """Wait for a decision. The first time the call is suspended here and later called again from its start; then this
-        returns the decision.
+        """Wait for a decision. The first time the call is suspended here, and called again from its start once somebody
+        approved; then this returns the decision. A second `suspend` of the same call waits for a second one.
 
         Arguments: `question` for whoever decides; `expires` in seconds from now, after which it counts as denied.
         """
-        if self.decision is not None:
-            return self.decision
+        if self.decisions:
+            return self.decisions.pop(0)
         raise SuspendCall(question, expires)

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import Any, Final, TypeVar
 
 from .arguments import ArgumentsError, Path, at, changed, path_of, quoted, spelled, unwrapped, without
+from .redact import bounded
 
 T = TypeVar("T")
 
@@ -86,7 +87,7 @@ def _words(arguments: Any, faults: Iterable[Fault], dropped: set[Path], known: S
         texts = lines.setdefault(path, [])
         if text not in texts:
             texts.append(text)
-    return [f"{spelled(path) or 'arguments'}: {', or '.join(texts)}" for path, texts in lines.items()]
+    return [bounded(f"{spelled(path) or 'arguments'}: {', or '.join(texts)}", 500) for path, texts in lines.items()]
 
 
 def _word(arguments: Any, fault: Fault, dropped: set[Path], known: Sequence[str]) -> tuple[Path, str]:
@@ -103,4 +104,4 @@ def _nearest(name: str, known: Sequence[str]) -> str:
     close = difflib.get_close_matches(name, known, n=1)
     if close:
         return f"; did you mean '{close[0]}'?"
-    return f"; known are {', '.join(known)}" if known else "; the tool takes no arguments"
+    return f"; known are {', '.join(known)}" if known else ""

@@ -98,7 +98,7 @@ class _Inliner:
         """The whole schema, with those definitions that are still referred to."""
         body = {key: value for key, value in self._root.items() if key not in DEFINITIONS}
         found: Schema = self._inline(body)
-        wanted = _references(found)
+        wanted = references(found)
         while missing := [ref for ref in wanted if ref in self._next and not _has(found, ref)]:
             for ref in missing:
                 wanted.discard(ref)
@@ -111,7 +111,7 @@ class _Inliner:
             case [("$defs" | "definitions") as place, name, *_] if name in self._root.get(place, {}):
                 kept = self._inline(self._root[place][name])
                 found.setdefault(place, {})[name] = kept
-                return _references(kept)
+                return references(kept)
         return set()
 
     def _inline(self, schema: Any) -> Any:
@@ -127,7 +127,7 @@ class _Inliner:
 
     def _follow(self, schema: Any) -> set[str]:
         """The references within a schema; notes for each where it leads on to. A leading-nowhere is not noted."""
-        refs = _references(schema)
+        refs = references(schema)
         for ref in refs - self._next.keys():
             try:
                 found = target(self._root, ref)
@@ -148,7 +148,7 @@ class _Inliner:
         return seen
 
 
-def _references(schema: Any) -> set[str]:
+def references(schema: Any) -> set[str]:
     """All local references within a schema, at any depth."""
     found: set[str] = set()
     open_ = [schema]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any, Final
 
-from .refs import DEFINITIONS, Schema, mapped, reference, target
+from .refs import DEFINITIONS, Schema, mapped, reference, references, target
 
 _DROPPED: Final = {"default", "uniqueItems", "discriminator", "$schema", "$id", "$comment"}
 _REFUSED: Final = {
@@ -37,17 +37,22 @@ def strict_schema(schema: Schema) -> Schema | None:
 
 def _root(schema: Schema) -> Schema:
     if (ref := reference(schema)) is not None:
-        try:
-            found = target(schema, ref)
-        except KeyError as error:
-            raise _NotStrict from error
+        found = _followed(schema, ref)
         if not isinstance(found, dict) or found is schema:
             raise _NotStrict
-        kept = {key: value for key, value in schema.items() if key in DEFINITIONS}
-        return _root({**found, **kept})
+        return _root({**found, **{key: value for key, value in schema.items() if key in DEFINITIONS}})
     if schema.get("type", "object") != "object" or schema.keys() & {"anyOf", "oneOf", "allOf", "enum", "const"}:
         raise _NotStrict
+    for ref in references(schema):
+        _followed(schema, ref)
     return _strict({"type": "object", "properties": {}, **schema})
+
+
+def _followed(schema: Schema, ref: str) -> Any:
+    try:
+        return target(schema, ref)
+    except KeyError as error:
+        raise _NotStrict from error
 
 
 def _strict(schema: Any) -> Schema:
@@ -140,7 +145,11 @@ def _admits_null(schema: Schema) -> bool:
 
 def _referring(schema: Schema) -> Schema:
     """A reference alone: strict modes refuse anything beside it, so what describes it goes around it."""
-    if "$ref" not in schema or len(schema) == 1:
+    if "$ref" not in schema:
+        return schema
+    if reference(schema) is None:
+        raise _NotStrict
+    if len(schema) == 1:
         return schema
     beside = {key: value for key, value in schema.items() if key in {"description", "title", *DEFINITIONS}}
     return {**beside, "anyOf": [{"$ref": schema["$ref"]}]} if beside else {"$ref": schema["$ref"]}

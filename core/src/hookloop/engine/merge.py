@@ -70,7 +70,7 @@ def _items(one: Returned, hook: str) -> Iterable[object]:
     value = one.value
     if value is None:
         return ()
-    if isinstance(value, str | Message | KINDS):
+    if isinstance(value, (str, Message, *KINDS)):
         return (value,)
     if isinstance(value, Iterable) and not isinstance(value, bytes | bytearray | Mapping):
         return value

@@ -92,6 +92,7 @@ class Request:
     given: tuple[Entry, ...] | None = None
     output: OutputSpec | None = None
     repeatable: bool = False
+    warnings: tuple[str, ...] = ()
 
 
 class Ended(Exception):
@@ -163,7 +164,7 @@ class Run:
         self.output_text = ""
         self.asked_again = 0
         self.rounds: dict[int, Sent] = {}
-        self.warnings: list[str] = []
+        self.warnings: list[str] = list(request.warnings)
         self.boxes: dict[str, StateBox] = {}
         self.spent: list[tuple[str, Usage]] = []
 

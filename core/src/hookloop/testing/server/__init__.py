@@ -3,7 +3,7 @@
 from .notation import DONE, ant, calls, cbd, cbe, cbs, chunk, ijd, md, ms, mstop, tc
 from .record import Departure, Recorded, Refusal, Violation
 from .rules import check_chat, check_messages, check_responses
-from .steps import Chunks, Cut, Delay, Deltas, ErrorEvent, Fail, Raw, Sse, Step
+from .steps import Chunks, Cut, Delay, Deltas, Drop, ErrorEvent, Fail, Raw, Sse, Step
 from .strict import StrictServer
 
 __all__ = [
@@ -13,6 +13,7 @@ __all__ = [
     "Delay",
     "Deltas",
     "Departure",
+    "Drop",
     "ErrorEvent",
     "Fail",
     "Raw",

@@ -21,10 +21,11 @@ JSON_HEADERS = {"content-type": "application/json"}
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """An answer: head, then frames in order (bytes to write, or something to wait for), then the ending.
+    """An answer: its head (none where the status is 0), frames to write or to wait for, and how it ends.
 
-    `stream` answers are written in chunked encoding, others with their length. `cuts` are offsets into the body at
-    which a network chunk ends; `size`, where there are none, the bytes of each chunk (0: as large as can be).
+    `stream` answers are events, one a frame. They, and those that are cut, are written in chunked encoding, others with
+    their length. `cuts` are offsets into the body at which a network chunk ends; `size`, where there are none, the
+    bytes of each chunk (0: as large as can be).
     """
 
     status: int = 200
@@ -34,6 +35,11 @@ class Plan:
     ending: Ending = "end"
     size: int = 0
     cuts: tuple[int, ...] = ()
+
+    @property
+    def chunked(self) -> bool:
+        """Whether it is written in chunked encoding."""
+        return self.stream or bool(self.size or self.cuts)
 
     @property
     def body(self) -> bytes:

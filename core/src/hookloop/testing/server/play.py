@@ -16,7 +16,7 @@ from .issued import Issued
 from .plan import Plan, api_error_event, cut_bytes, event_bytes, head_of, held, stream_plan, whole_plan
 from .record import Recorded, Violation
 from .shapes import error_body, request_id_header
-from .steps import Chunks, Cut, Delay, Deltas, ErrorEvent, Fail, Raw, Sse
+from .steps import Chunks, Cut, Delay, Deltas, Drop, ErrorEvent, Fail, Raw, Sse
 
 _CALL_PREFIX = {"messages": "toolu_", "chat": "call_", "responses": "call_"}
 _UNSIGNED = "signed"
@@ -52,6 +52,8 @@ class Player:
     def _failure(self, error: BaseException, context: Context) -> Plan:
         if not isinstance(error, ProviderError):
             return self._fail(Fail(500, str(error)), context)
+        if error.kind in ("connection", "timeout"):
+            return self._drop(Drop(), context)
         after = {} if error.retry_after is None else {"retry-after": f"{error.retry_after:g}"}
         return self._fail(Fail(error.status or _STATUS.get(error.kind, 500), str(error), headers=after), context)
 
@@ -119,15 +121,18 @@ class Player:
 
     def _chunks(self, step: Chunks, context: Context) -> Plan:
         plan = self._plan(step.item, context)
-        return replace(plan, stream=True, size=0 if step.at else step.size, cuts=tuple(step.at))
+        return replace(plan, size=0 if step.at else step.size, cuts=tuple(step.at))
 
     def _sse(self, step: Sse, context: Context) -> Plan:
         if step.whole is not None and not context.request.stream:
             return whole_plan(step.whole)
         return stream_plan(step.events)
 
+    def _drop(self, step: Drop, context: Context) -> Plan:
+        return Plan(0, ending=step.how)
+
     def _raw(self, step: Raw, context: Context) -> Plan:
-        return Plan(step.status, step.headers, (step.body,), stream=bool(step.cuts), cuts=tuple(step.cuts))
+        return Plan(step.status, step.headers, (step.body,), cuts=tuple(step.cuts))
 
 
 def _error(step: ErrorEvent, context: Context, sequence: int) -> dict[str, Any]:
@@ -154,4 +159,5 @@ _SPECIAL: dict[type, Callable[[Player, Any, Context], Plan]] = {
     Chunks: Player._chunks,
     Sse: Player._sse,
     Raw: Player._raw,
+    Drop: Player._drop,
 }

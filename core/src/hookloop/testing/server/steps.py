@@ -49,6 +49,13 @@ class Cut:
 
 
 @dataclass(frozen=True, slots=True)
+class Drop:
+    """No answer at all: the connection breaks (or is closed) when the request has come."""
+
+    how: Literal["reset", "close"] = "reset"
+
+
+@dataclass(frozen=True, slots=True)
 class ErrorEvent:
     """The answer `item`, ended by an error inside the stream (the status stays 200) after `after` events.
 
@@ -120,8 +127,22 @@ class Raw:
     cuts: Sequence[int] = ()
 
 
-WireStep: TypeAlias = "Fail | Cut | ErrorEvent | Delay | Deltas | Chunks | Sse | Raw"
+WireStep: TypeAlias = "Fail | Cut | Drop | ErrorEvent | Delay | Deltas | Chunks | Sse | Raw"
 Step: TypeAlias = "WireStep | Item | Callable[[Recorded], Any]"
 """One answer of the server: a wire step, a script item, or a function that makes either from the recorded request."""
 
-__all__ = ["Chunks", "Cut", "Delay", "Deltas", "ErrorEvent", "Event", "Fail", "How", "Raw", "Sse", "Step", "WireStep"]
+__all__ = [
+    "Chunks",
+    "Cut",
+    "Delay",
+    "Deltas",
+    "Drop",
+    "ErrorEvent",
+    "Event",
+    "Fail",
+    "How",
+    "Raw",
+    "Sse",
+    "Step",
+    "WireStep",
+]

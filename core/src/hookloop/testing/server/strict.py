@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import threading
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import replace
 from types import TracebackType
 from typing import Any
 
@@ -34,10 +35,10 @@ class StrictServer:
     are gone after it.
 
     Arguments: `script`, the steps; `strict=False` refuses nothing but requests beyond the script; `off`, names of rules
-    that do not apply; `profile`, a compatible server whose demands are added to Chat Completions ("deepseek",
-    "mistral", "gemini", "vllm", "llama.cpp", "groq", "ollama"); `preserved_thinking`, whether thinking is bound to all
-    that came before it: True or False for every model, None by the model's name; `deltas`, the characters in a delta; `chunks`,
-    the bytes in a network chunk (0: as large as can be).
+    that do not apply; `profile`, a compatible server whose demands are added to Chat Completions ("deepseek", "mistral",
+    "gemini", "vllm", "llama.cpp", "groq", "ollama", "openrouter", "together", "xai"); `preserved_thinking`, whether
+    thinking is bound to all that came before it: True or False for every model, None by the model's name; `deltas`, the
+    characters in a delta; `chunks`, the bytes in a network chunk (0: as large as can be).
 
     Attributes: `url`, `requests`, `refusals`, `departures` (clients that left before the end of their answer).
     Base URLs: `url` for the Anthropic SDK, `url + "/v1"` for the OpenAI SDK.
@@ -116,7 +117,9 @@ class StrictServer:
     def _handle(self, http: HttpRequest) -> tuple[Plan, Callable[[int], None]]:
         api = api_of(http.path)
         if http.method != "POST" or api is None:
-            return self._unknown(http), lambda sent: self._left(None, sent)
+            unknown = self._unknown(http)
+            bare = replace(unknown, frames=()) if http.method == "HEAD" else unknown
+            return bare, lambda sent: self._left(None, sent)
         request, faults = _record(api, http)
         with self._lock:
             self.requests.append(request)
@@ -140,7 +143,7 @@ class StrictServer:
     def _cut(self, plan: Plan) -> Plan:
         if not self._chunks or plan.size or plan.cuts:
             return plan
-        return Plan(plan.status, plan.headers, plan.frames, plan.stream, plan.ending, self._chunks)
+        return replace(plan, size=self._chunks)
 
     def _take(self) -> tuple[Any, Violation | None]:
         with self._lock:

@@ -24,6 +24,10 @@ class ClientLeft(Exception):
         self.sent = sent
 
 
+class BrokenRequestError(Exception):
+    """What came is not HTTP, or ended in the middle of a request."""
+
+
 @dataclass(frozen=True, slots=True)
 class HttpRequest:
     """A request as it came; header names are lower-case."""
@@ -60,8 +64,10 @@ class Connection:
                     break
         except ClientLeft as gone:
             left(gone.sent)
-        except OSError:
-            left(sent)  # reset while idle: the client closed with a part of its answer unread
+        except ConnectionResetError:
+            left(sent)  # while idle: the client closed with a part of its answer unread
+        except BrokenRequestError:
+            return
         finally:
             self._sock.close()
 
@@ -77,7 +83,10 @@ class Connection:
         if head is None:
             return None
         first, *lines = head.decode("latin-1").split("\r\n")
-        method, path, _ = first.split(" ", 2)
+        method, _, rest = first.partition(" ")
+        path, _, version = rest.partition(" ")
+        if not version.startswith("HTTP/1."):
+            raise BrokenRequestError(first)
         pairs = (line.partition(":") for line in lines)
         headers = {name.strip().lower(): value.strip() for name, _, value in pairs}
         if headers.get("transfer-encoding", "").lower() == "chunked":
@@ -105,7 +114,7 @@ class Connection:
             while missing > 0:
                 data = self._sock.recv(max(65536, missing))
                 if not data:
-                    raise ConnectionResetError("the client left in the middle of its request")
+                    raise BrokenRequestError("the client left in the middle of its request")
                 parts.append(data)
                 missing -= len(data)
             self._buffer = b"".join(parts)
@@ -119,7 +128,7 @@ class Connection:
 
     def _write(self, plan: Plan) -> int:
         frames = list(writes(plan))
-        if frames and not isinstance(first := frames[0], bytes):
+        while frames and not isinstance(first := frames[0], bytes):
             self._wait(first, 0)
             del frames[0]
         sent, pending = 0, _head(plan)
@@ -130,7 +139,7 @@ class Connection:
                 sent += self._send(pending, sent)
                 pending = b""
                 self._wait(frame, sent)
-        if plan.stream and plan.ending in ("end", "eof"):
+        if plan.chunked and plan.ending in ("end", "eof"):
             pending += b"0\r\n\r\n"
         sent += self._send(pending, sent)
         self._end(plan.ending)
@@ -172,16 +181,18 @@ class Connection:
 
 
 def _framed(data: bytes, plan: Plan) -> bytes:
-    return b"%x\r\n%s\r\n" % (len(data), data) if plan.stream and data else data
+    return b"%x\r\n%s\r\n" % (len(data), data) if plan.chunked and data else data
 
 
 def _head(plan: Plan) -> bytes:
+    if not plan.status:
+        return b""
     try:
         reason = HTTPStatus(plan.status).phrase
     except ValueError:
         reason = "Unknown"
     lines = [f"HTTP/1.1 {plan.status} {reason}", *(f"{name}: {value}" for name, value in plan.headers.items())]
-    if plan.stream:
+    if plan.chunked:
         lines.append("transfer-encoding: chunked")
     else:
         lines.append(f"content-length: {len(plan.body) + (plan.ending in ('reset', 'close'))}")

@@ -15,6 +15,7 @@ RULES: Rulebook[ChatView] = Rulebook()
 rule = RULES.rule
 
 _SHORT_ID = re.compile(r"[a-zA-Z0-9]{9}")
+_GEMINI_3 = re.compile(r"gemini-([3-9]|\d\d)")
 _NAME_START = re.compile(r"[a-zA-Z_]")
 
 
@@ -64,13 +65,18 @@ def _json(text: Any) -> Any:
 @rule("reasoning_back")
 def _reasoning_back(view: ChatView) -> Iterable[Finding]:
     """DeepSeek, thinking: an assistant message with calls carries the reasoning that it came with."""
-    mode = view.body.get("thinking")
-    if isinstance(mode, Mapping) and mode.get("type") == "disabled":
-        return
-    for message in view.messages:
+    for message in view.messages if _deepseek_thinks(view) else ():
         calls = calls_of(message)
         if calls and not _reasoned(view, message, calls):
             yield "The `reasoning_content` in the thinking mode must be passed back to the API."
+
+
+def _deepseek_thinks(view: ChatView) -> bool:
+    """As the request says; where it does not, every model but `deepseek-chat` thinks."""
+    mode = view.body.get("thinking")
+    if isinstance(mode, Mapping):
+        return mode.get("type") != "disabled"
+    return view.body.get("model") != "deepseek-chat"
 
 
 def _reasoned(view: ChatView, message: JsonObject, calls: list[JsonObject]) -> bool:
@@ -83,16 +89,21 @@ def _reasoned(view: ChatView, message: JsonObject, calls: list[JsonObject]) -> b
 @rule("thought_signature")
 def _thought_signature(view: ChatView) -> Iterable[Finding]:
     """Gemini: in the current turn the first call of a message carries the thought signature that it came with."""
-    known = view.issued.extra_of_call if view.issued else {}
     for message in _current_turn(view):
         for at, call in enumerate(calls_of(message)):
-            issued = known.get(str(call.get("id")))
-            expected = _signature(issued) if issued is not None else None
-            if _signature(call) != expected if issued is not None else at == 0 and not _signature(call):
+            if not _signed_as_issued(view, call, first=at == 0):
                 yield (
                     "Function call is missing a thought_signature in functionCall parts. This is required for tools to "
                     "work correctly."
                 )
+
+
+def _signed_as_issued(view: ChatView, call: JsonObject, *, first: bool) -> bool:
+    """Whether the call has the signature it came with; of foreign calls Gemini 3 wants one on the first."""
+    issued = view.issued.extra_of_call.get(str(call.get("id"))) if view.issued else None
+    if issued is not None:
+        return bool(_signature(call) == _signature(issued))
+    return not first or bool(_signature(call)) or not _GEMINI_3.search(str(view.body.get("model")))
 
 
 def _current_turn(view: ChatView) -> list[JsonObject]:

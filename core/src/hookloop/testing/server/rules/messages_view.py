@@ -45,6 +45,12 @@ BLOCK_FIELDS: Mapping[str, frozenset[str]] = {
         "mcp_tool_use": "cache_control id input name server_name type",
         "mcp_tool_result": f"is_error {_RESULT}",
         "container_upload": "cache_control file_id type",
+        "advisor_tool_result": _RESULT,
+        "compaction": "cache_control content encrypted_content signature tool_changes type",
+        "fallback": "from to trigger type",
+        "tool_addition": "cache_control tool type",
+        "tool_removal": "cache_control tool type",
+        "mcp_tool_listing": "mcp_server_name tools type",
         "tool_reference": "cache_control tool_name type",
     }.items()
 }

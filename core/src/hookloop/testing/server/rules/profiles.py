@@ -34,7 +34,11 @@ PROFILES: Mapping[str, ServerProfile] = {
         fields=names("random_seed safe_prompt prompt_mode"),
         message_fields=names("prefix name"),
     ),
-    "gemini": ServerProfile(names("thought_signature name_start"), call_fields=names("extra_content")),
+    "gemini": ServerProfile(
+        names("thought_signature name_start"),
+        message_fields=names("extra_content"),
+        call_fields=names("extra_content"),
+    ),
     "vllm": ServerProfile(
         names("arguments_object single_call"), message_fields=names("reasoning reasoning_content name")
     ),
@@ -48,5 +52,8 @@ PROFILES: Mapping[str, ServerProfile] = {
         message_fields=names("reasoning name"),
     ),
     "ollama": ServerProfile(names("arguments_object"), ignores_fields=True),
+    "openrouter": ServerProfile(message_fields=names("reasoning reasoning_content reasoning_details name annotations")),
+    "together": ServerProfile(message_fields=names("reasoning reasoning_content name")),
+    "xai": ServerProfile(message_fields=names("reasoning_content name")),
 }
 """By the name that `StrictServer(profile=…)` takes."""

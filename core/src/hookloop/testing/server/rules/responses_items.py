@@ -81,7 +81,7 @@ def _encrypted(view: ResponsesView) -> Iterable[Finding]:
 
 def _genuine(item: JsonObject, secret: str, known: Issued | None) -> bool:
     holders = known.encrypted.get(secret, ()) if known else ()
-    return str(item.get("id")) in holders
+    return (item.get("id") is None and bool(holders)) or str(item.get("id")) in holders
 
 
 @rule("previous_unknown", gate=True)

@@ -1,0 +1,299 @@
+"""The Agent: thin, sees all. It puts the parts together and hands each turn to a driver."""
+
+from __future__ import annotations
+
+import os
+import uuid
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any, Literal, Self
+
+from hookloop_hookspecs import ConfigError, Message, Outcome, Settings, Tool, Window
+from hookloop_hookspecs.tools import as_tool
+from hookloop_hookspecs.verdicts import Decision
+
+from . import discovery
+from .assembly import assemble, config_of
+from .config import Config, load_config
+from .discovery import LoadReport
+from .drivers.asynchronous import AsyncRun
+from .drivers.base import World, facts_of
+from .drivers.owner import owner
+from .drivers.portal import Portal
+from .drivers.sync import SyncRun, close_plugins
+from .drivers.workers import Workers
+from .engine.run import Request, Setup
+from .given import conversation_of, history_of, message_of, suspension_of
+from .hooks import Hooks
+from .limits import Limits
+from .structured import output_spec
+
+
+class Agent:
+    """A model, its tools, its plugins, and its memory. A context manager; one agent serves many conversations and threads.
+
+    Arguments: `model`, "provider:model" or a provider object; `tools`, functions or `tool`s; `plugins`, objects or names of
+    installed plugins, outermost first; `memory`, URLs or memory objects, the first that can load owns the history (none: one
+    of its own, in this process); `instructions`, system text; `limits`; `config`, the same keys as `hookloop.toml`;
+    `settings`, what is asked of the model beside messages; `tool_choice`, "auto", "none", "required" or a tool's name (a
+    forced choice holds until the first call); `on_pending`, what a new message does to calls that wait for decisions.
+    `scope` is the tenant in shared stores.
+    Raises `ConfigError` for anything wrong, before any request is sent.
+    """
+
+    def __init__(
+        self,
+        model: Any = None,
+        *,
+        tools: Sequence[Any] = (),
+        plugins: Sequence[object] = (),
+        memory: Any = None,
+        instructions: str | None = None,
+        limits: Limits | None = None,
+        config: Config | Mapping[str, Any] | None = None,
+        settings: Settings | None = None,
+        tool_choice: str = "auto",
+        on_pending: Literal["supersede", "refuse"] = "supersede",
+        scope: str = "",
+    ) -> None:
+        parameters = {"model": model, "memory": memory, "instructions": instructions, "limits": limits}
+        self.config = config_of(config, parameters)
+        self._providers: dict[str, Any] = {}
+        self._closed = False
+        provider = self._resolve(model if model is not None else self.config.model)
+        parts = assemble(self.config, plugins, memory)
+        self.report: LoadReport = parts.report
+        self.memories = parts.objects
+        self._setup = Setup(
+            provider=facts_of(provider),
+            owner=owner(),
+            limits=limits or self.config.limits,
+            window=self.config.window or Window(),
+            tools=_tools(tools),
+            instructions=instructions if instructions is not None else self.config.instructions,
+            settings=settings or Settings(),
+            tool_choice=tool_choice,
+            memories=parts.memories,
+            scope=scope,
+            on_pending=on_pending,
+        )
+        self._world = self._world_of(parts.registered)
+        self._setup = replace(self._setup, hooks=self._world.hooks.names)
+
+    def _world_of(self, registered: Sequence[Any]) -> World:
+        table = self.config.tools
+        return World(
+            Hooks(registered, self.config.order),
+            self._resolve,
+            Workers(table.workers),
+            Portal(),
+            timeout=table.timeout,
+            grace=table.cancel_grace,
+            detailed=table.detailed_errors,
+            parallel=table.parallel,
+        )
+
+    @classmethod
+    def from_config(cls, path: str | Path | None = None, **parameters: Any) -> Self:
+        """An agent from a file (None: the nearest `hookloop.toml`, else `[tool.hookloop]` in `pyproject.toml`).
+
+        `parameters` are those of `Agent`. Raises `ConfigError` with file and line.
+        """
+        return cls(config=load_config(path, os.environ), **parameters)
+
+    def _resolve(self, provider: Any) -> Any:
+        """A provider object from a reference; each reference is built once."""
+        if not isinstance(provider, str):
+            if not (hasattr(provider, "stream") or hasattr(provider, "astream")):
+                raise ConfigError(f"{provider!r:.80} is no provider: it has neither stream nor astream")
+            self._providers.setdefault(provider.reference, provider)
+            return provider
+        if provider not in self._providers:
+            self._providers[provider] = discovery.configured_provider(provider, self.config)
+        return self._providers[provider]
+
+    def run(
+        self,
+        prompt: Any,
+        *,
+        conversation: str | None = None,
+        turn_id: str | None = None,
+        history: Sequence[Message] | None = None,
+        deps: Any = None,
+        output: Any = None,
+    ) -> Outcome:
+        """Run a turn to its end.
+
+        Arguments: `prompt`, text, a user `Message`, or parts; `conversation`, its id (None: a new one); `turn_id`, an id of
+        yours that makes a repeated call give back the same turn; `history`, messages that stand in the place of what memory
+        holds; `deps`, an object for tools and hooks; `output`, a type that the answer is validated as.
+        Raises what ended the turn, where that was an error (`PluginError`, `ProviderError`, `Conflict`, `LimitError`, …); its
+        `outcome` says how far it came.
+        """
+        return self.stream(
+            prompt, conversation=conversation, turn_id=turn_id, history=history, deps=deps, output=output
+        ).result()
+
+    def stream(self, prompt: Any, **arguments: Any) -> SyncRun:
+        """`run` as a stream of typed events; a context manager. Arguments as for `run`."""
+        return SyncRun(self._open(), self._setup, *_request(prompt, **arguments))
+
+    async def arun(self, prompt: Any, **arguments: Any) -> Outcome:
+        """`run` in an event loop (asyncio)."""
+        return await self.astream(prompt, **arguments).result()
+
+    def astream(self, prompt: Any, **arguments: Any) -> AsyncRun:
+        """`stream` in an event loop (asyncio); an async context manager."""
+        return AsyncRun(self._open(), self._setup, *_request(prompt, **arguments))
+
+    def resume(
+        self,
+        conversation: str,
+        decisions: Mapping[str, Decision] | None = None,
+        *,
+        deps: Any = None,
+        output: Any = None,
+    ) -> Outcome:
+        """Take up a turn that waits for decisions, or that a crash left open.
+
+        Arguments: `conversation`, its id, or an `outcome.suspension`; `decisions` by call id: `Approve`, `Deny`, `Answer` (some
+        may be left out; those calls wait on).
+        Raises `NoOpenTurn` where none is open, `ConfigError` for ids that do not wait, and what `run` raises.
+        """
+        return self.resume_stream(conversation, decisions, deps=deps, output=output).result()
+
+    async def aresume(
+        self,
+        conversation: str,
+        decisions: Mapping[str, Decision] | None = None,
+        *,
+        deps: Any = None,
+        output: Any = None,
+    ) -> Outcome:
+        """`resume` in an event loop."""
+        return await self.aresume_stream(conversation, decisions, deps=deps, output=output).result()
+
+    def resume_stream(
+        self,
+        conversation: str,
+        decisions: Mapping[str, Decision] | None = None,
+        *,
+        deps: Any = None,
+        output: Any = None,
+    ) -> SyncRun:
+        """`resume` as a stream of typed events."""
+        return SyncRun(self._open(), self._setup, _resumption(conversation, decisions, output), deps)
+
+    def aresume_stream(
+        self,
+        conversation: str,
+        decisions: Mapping[str, Decision] | None = None,
+        *,
+        deps: Any = None,
+        output: Any = None,
+    ) -> AsyncRun:
+        """`resume` as an async stream of typed events."""
+        return AsyncRun(self._open(), self._setup, _resumption(conversation, decisions, output), deps)
+
+    def send(self, conversation: str, text: str | Message) -> None:
+        """Put a user's message into the running turn of a conversation, from any thread. Raises `NoOpenTurn`."""
+        self._world.running(conversation).send(message_of(text))
+
+    def cancel(self, conversation: str, *, after_round: bool = False) -> None:
+        """End the running turn of a conversation, from any thread: now, or at the end of the round. Raises `NoOpenTurn`."""
+        self._world.running(conversation).cancel(after_round=after_round)
+
+    def _open(self) -> World:
+        if self._closed:
+            raise ConfigError("this agent is closed; make another one")
+        return self._world
+
+    def close(self) -> None:
+        """End running turns, close plugins and providers, end all threads. May be called twice."""
+        if self._closed:
+            return
+        self._closed = True
+        for live in list(self._world.live.values()):
+            live.cancel()
+        close_plugins(self._world)
+        for provider in self._providers.values():
+            _close(provider)
+        self._world.portal.close()
+        self._world.workers.close(self._world.grace)
+
+    async def aclose(self) -> None:
+        """`close` in an event loop; also closes what async calls hold."""
+        if self._closed:
+            return
+        for provider in self._providers.values():
+            aclose = getattr(provider, "aclose", None)
+            if aclose is not None:
+                await aclose()
+        self.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_exc: object) -> None:
+        self.close()
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(self, *_exc: object) -> None:
+        await self.aclose()
+
+
+def _close(provider: Any) -> None:
+    close = getattr(provider, "close", None)
+    if close is not None:
+        close()
+
+
+def _tools(tools: Sequence[Any]) -> tuple[Tool, ...]:
+    made = tuple(as_tool(tool) for tool in tools)
+    names = [tool.name for tool in made]
+    twice = next((name for name in names if names.count(name) > 1), None)
+    if twice is not None:
+        raise ConfigError(f"two tools are named {twice!r}; rename one of them")
+    return made
+
+
+def _request(
+    prompt: Any,
+    *,
+    conversation: str | None = None,
+    turn_id: str | None = None,
+    history: Sequence[Message] | None = None,
+    deps: Any = None,
+    output: Any = None,
+) -> tuple[Request, Any]:
+    message = message_of(prompt)
+    turn = turn_id or uuid.uuid4().hex
+    warnings: list[str] = []
+    request = Request(
+        conversation_of(conversation),
+        turn,
+        uuid.uuid4().hex,
+        message,
+        given=history_of(history, turn, warnings) if history is not None else None,
+        output=output_spec(output) if output is not None else None,
+        repeatable=turn_id is not None,
+        warnings=tuple(warnings),
+    )
+    return request, deps
+
+
+def _resumption(conversation: str, decisions: Mapping[str, Decision] | None, output: Any) -> Request:
+    suspended = suspension_of(conversation) if isinstance(conversation, str) else None
+    id, turn, given = suspended or (conversation_of(conversation), uuid.uuid4().hex, None)
+    return Request(
+        id,
+        turn,
+        uuid.uuid4().hex,
+        None,
+        dict(decisions or {}),
+        given,
+        output_spec(output) if output is not None else None,
+    )

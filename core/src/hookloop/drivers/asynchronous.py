@@ -1,0 +1,390 @@
+"""The async driver (asyncio): the caller's task advances the turn; async tools are tasks, sync tools run in worker threads.
+
+Storing and telling are shielded: a cancel that comes meanwhile is kept and thrown where the turn next waits for something.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import AsyncIterator, Callable
+from dataclasses import replace
+from typing import Any, Self
+
+import anyio
+
+from hookloop.engine.effects import (
+    Ask,
+    CallHook,
+    Done,
+    Effect,
+    Emit,
+    Job,
+    Load,
+    Next,
+    NextResult,
+    Sleep,
+    Start,
+    StopJobs,
+)
+from hookloop.hooks import Awaiting, Blocking, Waits
+from hookloop_hookspecs import Message, ModelRequest, Outcome, ProviderError, Reply
+from hookloop_hookspecs.errors import Cancelled
+from hookloop_hookspecs.events import Event
+
+from .base import Base
+from .jobs import Invoke, Schedule, TimedOut, aplay, body, context_of
+from .sync import call_async, complete, foreign, last_reply, sleep_async, whole
+from .workers import Task
+
+WAITS = (CallHook, Load, Ask, Next, Start, NextResult, Sleep)
+"""Effects in whose place `Cancelled` may be thrown."""
+
+
+class AsyncRun(Base):
+    """A turn as a stream of events: `async with agent.astream(…) as events: async for event in events: …`.
+
+    Enter and leave it in one task. `outcome` is there at the end, also when the task was cancelled. `send` and `cancel` may
+    be called from any thread or task.
+    """
+
+    def __init__(self, *args: Any) -> None:
+        super().__init__(*args)
+        self._done: asyncio.Queue[Done] = asyncio.Queue()
+        self._schedule = Schedule((), 1)
+        self._tasks: dict[int, asyncio.Task[None]] = {}
+        self._threads: dict[int, Task] = {}
+        self._stream: Any = None
+        self._provider_now: Any = None
+        self._scope: anyio.CancelScope | None = None
+        self._loop: asyncio.AbstractEventLoop | None = None
+        self._gone: BaseException | None = None
+        self.live.wake = self._wake
+
+    async def __aenter__(self) -> Self:
+        self._enter()
+        self._loop = asyncio.get_running_loop()
+        return self
+
+    async def __aexit__(self, *_exc: object) -> None:
+        if not self.finished:
+            if not self._leaving:
+                self._cancel_now()
+            while await self._step() is not None:
+                pass
+
+    def __aiter__(self) -> AsyncIterator[Event]:
+        self._require_entered()
+        return self
+
+    async def __anext__(self) -> Event:
+        event = await self._step()
+        if event is None:
+            raise StopAsyncIteration
+        return event
+
+    def send(self, text: str | Message) -> None:
+        """Put a user's message into the running turn. Raises `NoOpenTurn` once it is over."""
+        self.live.send(text if isinstance(text, Message) else Message.user(text))
+
+    def cancel(self, *, after_round: bool = False) -> None:
+        """End the turn with an outcome "cancelled": now, or at the end of the round."""
+        self.live.cancel(after_round=after_round)
+
+    async def result(self) -> Outcome:
+        """Read the stream to its end and give back the outcome. Raises what ended the turn, where that was an error."""
+        async with self:
+            while await self._step() is not None:
+                pass
+        assert self.outcome is not None
+        return self.outcome
+
+    async def _step(self) -> Event | None:
+        """Advance to the next event; None at the end. A task's own cancel is raised again, bare, once all is stored."""
+        if self.finished:
+            return None
+        while True:
+            effect = self._advance()
+            if effect is None:
+                if self._gone is not None:
+                    gone, self._gone = self._gone, None
+                    raise gone
+                return None
+            await self._answered(effect)
+            if isinstance(effect, Emit):
+                return effect.event
+
+    async def _answered(self, effect: Effect[Any]) -> None:
+        """Perform one effect and keep its answer, or what is to be thrown in its place."""
+        try:
+            if self._leaving or not isinstance(effect, WAITS):
+                self._answer = await self._shielded(effect)
+            else:
+                self._answer = await self._cancellable(effect)
+        except asyncio.CancelledError as gone:
+            self._gone = gone
+            if not self._cancel_now():
+                self._error = gone
+        except (Exception, Cancelled) as error:
+            self._error = error
+
+    async def _cancellable(self, effect: Effect[Any]) -> Any:
+        if self.live.cancelled or self._gone is not None:
+            self._leaving = True
+            raise Cancelled
+        with anyio.CancelScope() as self._scope:
+            return await self._perform(effect)
+        self._leaving = True
+        raise Cancelled
+
+    async def _shielded(self, effect: Effect[Any]) -> Any:
+        """Perform an effect that a cancel may not interrupt; the cancel is kept for later."""
+        waits = self._waits(effect)
+        if waits is not None:
+            step, over = _first(waits)
+            if over:
+                return step
+            return await self._to_end(self._play(waits, step))
+        return (
+            await self._to_end(self._perform(effect)) if isinstance(effect, (*WAITS, StopJobs)) else self._plain(effect)
+        )
+
+    def _plain(self, effect: Effect[Any]) -> Any:
+        return None if isinstance(effect, Emit) else self._instant(effect)
+
+    async def _to_end(self, work: Any) -> Any:
+        """Wait for this whatever happens to the task."""
+        task = asyncio.ensure_future(work)
+        with anyio.CancelScope(shield=True):
+            while not task.done():
+                try:
+                    await asyncio.wait({task})
+                except asyncio.CancelledError as gone:
+                    self._gone = gone
+        return task.result()
+
+    def _wake(self) -> None:
+        """Somebody cancelled, from any thread: leave what the turn waits for."""
+        if self._loop is not None and not self._loop.is_closed():
+            self._loop.call_soon_threadsafe(self._leave_scope)
+
+    def _leave_scope(self) -> None:
+        if self._scope is not None and not self._leaving:
+            self._scope.cancel()
+
+    async def _perform(self, effect: Effect[Any]) -> Any:
+        waits = self._waits(effect)
+        if waits is not None:
+            step, over = _first(waits)
+            return step if over else await self._play(waits, step)
+        match effect:
+            case Next():
+                return await self._next()
+            case Ask(request, provider):
+                await self._drop_stream()
+                self._provider_now = self._provider(provider)
+                self._stream = self._pieces(self._provider_now, request)
+                return None
+            case Start(jobs):
+                self._schedule = Schedule(jobs, self.world.parallel)
+                return self._start_ready()
+            case NextResult():
+                return await self._next_result()
+            case StopJobs(cancel):
+                return await self._stop_jobs(cancel)
+            case Sleep(seconds):
+                return await anyio.sleep(seconds)
+        return self._plain(effect)
+
+    async def _play(self, waits: Waits, step: Any) -> Any:
+        """The async trampoline, from its first step on."""
+        while True:
+            answer: Any = None
+            error: BaseException | None = None
+            try:
+                answer = await self._await(step)
+            except asyncio.CancelledError:
+                waits.close()
+                raise
+            except Exception as raised:
+                error = raised
+            try:
+                step = waits.throw(error) if error is not None else waits.send(answer)
+            except StopIteration as stop:
+                return stop.value
+
+    async def _await(self, step: Awaiting | Blocking) -> Any:
+        if isinstance(step, Blocking):
+            return await self._in_thread(step.function, "store")
+        limit = asyncio.timeout(step.timeout)
+        try:
+            async with limit:
+                return await step.awaitable
+        except TimeoutError:
+            if limit.expired():
+                raise TimeoutError(f"no answer within {step.timeout:g} s") from None
+            raise
+
+    async def _in_thread(
+        self, function: Callable[[], Any], what: str, keep: Callable[[Task], None] | None = None
+    ) -> Any:
+        """Call a blocking function on a worker thread and wait for it."""
+        loop = asyncio.get_running_loop()
+        future: asyncio.Future[Any] = loop.create_future()
+
+        def settle(value: Any, error: BaseException | None) -> None:
+            if future.done():
+                return
+            if error is not None:
+                future.set_exception(error)
+            else:
+                future.set_result(value)
+
+        def run() -> None:
+            value, error = None, None
+            try:
+                value = function()
+            except BaseException as raised:  # whatever it is belongs to the task that waits
+                error = _Stopped(raised) if isinstance(raised, StopIteration) else raised
+            if not loop.is_closed():
+                loop.call_soon_threadsafe(settle, value, error)
+
+        task = self.world.workers.submit(run, what)
+        if keep is not None:
+            keep(task)
+        return await future
+
+    async def _pieces(self, provider: Any, request: ModelRequest) -> AsyncIterator[Any]:
+        """The provider's own async stream, or its sync one in a thread."""
+        if callable(getattr(provider, "astream", None)):
+            source = provider.astream(request)
+            try:
+                async for piece in source:
+                    yield piece
+            finally:
+                await source.aclose()
+            return
+        source = provider.stream(request)
+        try:
+            while (piece := await self._in_thread(lambda: next(source, None), "stream")) is not None:
+                yield piece
+        finally:
+            await self._in_thread(source.close, "stream")
+
+    async def _next(self) -> Any:
+        try:
+            piece = await anext(self._stream, None)
+        except ProviderError:
+            await self._drop_stream()
+            raise
+        except Exception as error:
+            await self._drop_stream()
+            raise foreign(self._provider_now, error) from error
+        if piece is None or isinstance(piece, Reply):
+            await self._drop_stream()
+            return whole(self._provider_now, piece)
+        return piece
+
+    async def _drop_stream(self) -> None:
+        stream, self._stream = self._stream, None
+        if stream is not None:
+            with anyio.CancelScope(shield=True):
+                await stream.aclose()
+
+    def _complete(self, request: ModelRequest) -> Reply:
+        """For sync hooks in an async run: blocks the event loop, as a sync hook does."""
+        provider = self._provider(self.run.facts.reference)
+        if not callable(getattr(provider, "stream", None)):
+            raise ProviderError(
+                "this provider is async only; use turn.acomplete", provider=provider.name, kind="invalid"
+            )
+        return last_reply(provider, provider.stream(request))
+
+    async def _acomplete(self, request: ModelRequest) -> Reply:
+        return await complete(self._provider(self.run.facts.reference), request)
+
+    def _start_ready(self) -> None:
+        for job in self._schedule.ready():
+            context = context_of(job, self.conversation, self.turn_id, self.deps, self.live.stop_tools)
+            steps = body(job, context, self.world.detailed, self.world.timeout)
+            self._tasks[job.place] = asyncio.ensure_future(self._work(job, steps))
+
+    async def _work(self, job: Job, steps: Any) -> None:
+        """One call as a task; whatever happens to it, it is over with a `Done`."""
+        began = time.monotonic()
+        done = Done(job.place, interrupted=True)
+        try:
+            done = await aplay(steps, self._invoke, sleep_async)
+        finally:
+            warning = self._give_up(job.place)
+            self._done.put_nowait(replace(done, seconds=time.monotonic() - began, warning=warning))
+
+    async def _invoke(self, step: Invoke) -> Any:
+        if step.job.tool.is_async:
+            return await call_async(step)
+        place, what = step.job.place, step.job.tool.name
+        call = self._in_thread(step.call, what, lambda task: self._threads.__setitem__(place, task))
+        limit = asyncio.timeout(step.timeout)
+        try:
+            async with limit:
+                value = await call
+        except TimeoutError:
+            if limit.expired():
+                raise TimedOut from None
+            self._threads.pop(place, None)
+            raise
+        except asyncio.CancelledError:
+            raise  # the thread runs on; `_work` gives it up
+        except BaseException:
+            self._threads.pop(place, None)
+            raise
+        self._threads.pop(place, None)
+        return value
+
+    def _give_up(self, place: int) -> str:
+        """Wait no longer for a tool in a thread; gives back a warning where it runs on."""
+        task = self._threads.pop(place, None)
+        if task is None:
+            return ""
+        self.world.workers.give_up(task)
+        return f"{task.what} still runs in its thread, though nobody waits for it any more"
+
+    async def _next_result(self) -> Done:
+        done = await self._done.get()
+        self._schedule.ended(done.place)
+        self._start_ready()
+        await self._tasks.pop(done.place)
+        return done
+
+    async def _stop_jobs(self, cancel: bool) -> list[Done]:
+        """Start no further job; wait for those that run, or cancel them (threads: tell them, and wait for the grace)."""
+        self._schedule.halt()
+        running = {place: self._tasks[place] for place in self._schedule.running}
+        if cancel and running:
+            self.live.stop_tools.set()
+            for place, task in running.items():
+                if place not in self._threads:
+                    task.cancel()
+            await asyncio.wait(running.values(), timeout=self.world.grace)
+            for task in running.values():
+                task.cancel()
+        if running:
+            await asyncio.wait(running.values())
+        dones: list[Done] = []
+        while not self._done.empty():
+            done = self._done.get_nowait()
+            if self._schedule.ended(done.place):
+                dones.append(done)
+        return dones
+
+
+class _Stopped(RuntimeError):
+    """A StopIteration that a tool raised; it may not travel through futures as it is."""
+
+
+def _first(waits: Waits) -> tuple[Any, bool]:
+    """The first thing a dispatcher waits for, or its value where it waits for nothing."""
+    try:
+        return next(waits), False
+    except StopIteration as stop:
+        return stop.value, True

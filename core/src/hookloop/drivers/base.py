@@ -1,0 +1,247 @@
+"""What both drivers share: everything but the edge that waits."""
+
+from __future__ import annotations
+
+import inspect
+import threading
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from hookloop.engine.effects import (
+    Alive,
+    CallHook,
+    CloseTools,
+    Effect,
+    Emit,
+    Facts,
+    Inbox,
+    Load,
+    Now,
+    OpenTools,
+    Resolve,
+    Store,
+    Time,
+)
+from hookloop.engine.run import Request, Run, Setup
+from hookloop.engine.turn import turn
+from hookloop.hooks import Awaiting, Hooks, Waits
+from hookloop.turnview import TurnView
+from hookloop_hookspecs import Conflict, Loaded, NoOpenTurn, Outcome, Tool
+from hookloop_hookspecs.errors import Cancelled
+from hookloop_hookspecs.tools import as_tool
+
+from .live import Live
+from .owner import alive
+from .workers import Workers
+
+if TYPE_CHECKING:
+    from .portal import Portal
+
+
+@dataclass(slots=True, eq=False)
+class World:
+    """What an agent's turns share: plugins, providers, threads, and which conversations run.
+
+    `parallel` is the cap of calls that run beside each other in one turn; `timeout` (seconds) is that of tools without
+    one; `grace` (seconds) is how long a cancelled turn waits for tools in threads; `detailed` lets models read the
+    messages of exceptions.
+    """
+
+    hooks: Hooks
+    resolve: Callable[[object], Any]
+    workers: Workers
+    portal: Portal
+    parallel: int = 16
+    timeout: float | None = None
+    grace: float = 5.0
+    detailed: bool = True
+    live: dict[str, Live] = field(default_factory=dict)
+    lock: threading.Lock = field(default_factory=threading.Lock)
+
+    def enter(self, live: Live) -> bool:
+        """Note that a turn runs; False where another one runs in its conversation."""
+        with self.lock:
+            return self.live.setdefault(live.conversation, live) is live
+
+    def leave(self, live: Live) -> None:
+        """The turn is over."""
+        live.close()
+        with self.lock:
+            if self.live.get(live.conversation) is live:
+                del self.live[live.conversation]
+
+    def running(self, conversation: str) -> Live:
+        """The running turn of a conversation. Raises `NoOpenTurn`."""
+        live = self.live.get(conversation)
+        if live is None:
+            raise NoOpenTurn(f"no turn runs in conversation {conversation!r}")
+        return live
+
+
+def facts_of(provider: Any) -> Facts:
+    """What the engine must know of a provider object."""
+    family = provider.family or provider.model
+    return Facts(provider.reference, provider.name, provider.model, family, provider.traits)
+
+
+class Base:
+    """One run of a turn: the generator, its last answer, and all effects that need no waiting edge of their own.
+
+    Not for users: `SyncRun` and `AsyncRun` add the edges.
+    """
+
+    def __init__(self, world: World, setup: Setup, request: Request, deps: Any) -> None:
+        self.world = world
+        self.run = Run(setup, request)
+        self.live = Live(request.conversation)
+        self.deps = deps
+        self.outcome: Outcome | None = None
+        self.entered = False
+        self.finished = False
+        self._flow = turn(setup, request, self.run)
+        self._answer: Any = None
+        self._error: BaseException | None = None
+        self._leaving = False
+        self._alone = False
+        self._toolsets: list[Any] = []
+        self._views: dict[str, TurnView] = {}
+        self._providers: dict[str, Any] = {}
+        self._deaf: set[str] = set()
+
+    @property
+    def conversation(self) -> str:
+        """The conversation's id."""
+        return self.run.conversation
+
+    @property
+    def turn_id(self) -> str:
+        """The turn's id."""
+        return self.run.turn_id
+
+    def _enter(self) -> None:
+        if self.entered:
+            raise RuntimeError("a stream is entered once; ask the agent for another one")
+        self.entered = True
+        self._alone = self.world.enter(self.live)
+
+    def _require_entered(self) -> None:
+        if not self.entered:
+            raise RuntimeError(
+                "iterate inside a with block, so that the turn is ended whatever happens: "
+                "with agent.stream(…) as events: … (async with agent.astream(…))"
+            )
+
+    def _advance(self) -> Effect[Any] | None:
+        """Give the generator its answer and take its next effect; None when the turn is over."""
+        error, self._error = self._error, None
+        answer, self._answer = self._answer, None
+        try:
+            return self._flow.send(answer) if error is None else self._flow.throw(error)
+        except StopIteration as stop:
+            self._over(stop.value)
+            return None
+        except BaseException as raised:
+            self._over(getattr(raised, "outcome", None))
+            raise
+
+    def _over(self, outcome: Outcome | None) -> None:
+        self.finished = True
+        self.outcome = outcome
+        self.world.leave(self.live)
+
+    def _cancel_now(self) -> bool:
+        """Throw `Cancelled` once; False where that was done before."""
+        if self._leaving:
+            return False
+        self._leaving = True
+        self._error = Cancelled()
+        return True
+
+    def _view(self, plugin: str) -> TurnView:
+        view = self._views.get(plugin)
+        if view is None:
+            view = self._views[plugin] = TurnView(self.run, plugin, self.deps, self._complete, self._acomplete)
+        return view
+
+    def _complete(self, request: Any) -> Any:
+        raise AssertionError("each driver has its own")
+
+    async def _acomplete(self, request: Any) -> Any:
+        raise AssertionError("each driver has its own")
+
+    def _provider(self, reference: str) -> Any:
+        return self._providers.get(reference) or self.world.resolve(reference)
+
+    def _instant(self, effect: Effect[Any]) -> Any:
+        """Effects that wait for nothing; `Waits` for those that plugins and stores answer."""
+        match effect:
+            case Now():
+                return Time(time.time(), time.monotonic())
+            case Inbox(last):
+                return self.live.take(last)
+            case Resolve(provider):
+                return self._resolve(provider)
+            case Alive(owner):
+                return alive(owner)
+        raise AssertionError(f"no driver performs {effect!r}")
+
+    def _resolve(self, provider: object) -> Facts:
+        found = self.world.resolve(provider)
+        facts = facts_of(found)
+        self._providers[facts.reference] = found
+        return facts
+
+    def _waits(self, effect: Effect[Any]) -> Waits | None:
+        """Effects that plugins, stores and toolsets answer, as one generator for both edges."""
+        hooks = self.world.hooks
+        match effect:
+            case CallHook(hook, arguments, fold):
+                return hooks.ask(hook, arguments, self._view, fold)
+            case Load(conversation, query):
+                return self._load({"conversation": conversation, "query": query})
+            case Store(memory, batch):
+                return hooks.one(memory, "persist_memory", {"batch": batch, "conversation": batch.conversation})
+            case OpenTools(toolset):
+                return self._open(toolset)
+            case CloseTools():
+                return self._close_tools()
+            case Emit(event):
+                return self._tell({"event": event}) if hooks.has("on_event") else None
+        return None
+
+    def _load(self, arguments: Mapping[str, object]) -> Waits:
+        if not self._alone:
+            raise Conflict(f"conversation {self.conversation!r}: another turn of this agent is under way")
+        home = self.run.setup.home
+        assert home is not None
+        loaded = yield from self.world.hooks.one(home.name, "load_memory", arguments)
+        return loaded if loaded is not None else Loaded()
+
+    def _tell(self, arguments: Mapping[str, object]) -> Waits:
+        """Tell observers an event; one that fails is noted once."""
+        for got in (yield from self.world.hooks.ask("on_event", arguments, self._view)):
+            if got.error is not None and got.plugin not in self._deaf:
+                self._deaf.add(got.plugin)
+                self.run.warnings.append(f"{got.plugin}.on_event: {type(got.error).__name__}: {got.error}")
+
+    def _open(self, toolset: Any) -> Waits:
+        opened = toolset.open()
+        if inspect.isawaitable(opened):
+            yield Awaiting(opened)
+        self._toolsets.append(toolset)
+        tools: tuple[Tool, ...] = tuple(as_tool(tool) for tool in toolset.tools)
+        return tools
+
+    def _close_tools(self) -> Waits:
+        problems: list[str] = []
+        while self._toolsets:
+            toolset = self._toolsets.pop()
+            try:
+                closed = toolset.close()
+                if inspect.isawaitable(closed):
+                    yield Awaiting(closed)
+            except Exception as error:
+                problems.append(f"a toolset did not close: {type(error).__name__}: {error}")
+        return tuple(problems)

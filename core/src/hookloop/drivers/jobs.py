@@ -1,0 +1,161 @@
+"""Tool calls as the drivers run them: which may start, and what one call comes to. Shared by both drivers."""
+
+from __future__ import annotations
+
+import threading
+from collections import deque
+from collections.abc import Awaitable, Callable, Generator, Iterable
+from dataclasses import dataclass
+from typing import Any, TypeAlias
+
+from hookloop.engine.effects import Done, Job
+from hookloop_hookspecs import Text, Tool, ToolContext, ToolError
+from hookloop_hookspecs.redact import bounded, redact
+from hookloop_hookspecs.results import Unencodable, encode_result
+from hookloop_hookspecs.tools import SuspendCall
+
+
+class Schedule:
+    """Which jobs may start: in order, in parallel up to `cap`, serial tools alone."""
+
+    def __init__(self, jobs: Iterable[Job], cap: int) -> None:
+        self._waiting = deque(jobs)
+        self._cap = cap
+        self.running: dict[int, Job] = {}
+
+    def ready(self) -> list[Job]:
+        """The jobs to start now; they count as running."""
+        started: list[Job] = []
+        while self._waiting and self._may(self._waiting[0]):
+            job = self._waiting.popleft()
+            self.running[job.place] = job
+            started.append(job)
+        return started
+
+    def _may(self, job: Job) -> bool:
+        if not self.running:
+            return True
+        alone = job.tool.serial or any(other.tool.serial for other in self.running.values())
+        return not alone and len(self.running) < self._cap
+
+    def ended(self, place: int) -> bool:
+        """A job is over; False when it was over already (a thread that ends after its timeout)."""
+        return self.running.pop(place, None) is not None
+
+    def halt(self) -> None:
+        """Start no further job."""
+        self._waiting.clear()
+
+
+@dataclass(frozen=True, slots=True)
+class Invoke:
+    """Call the tool; `timeout` in seconds. The edge throws `TimedOut` where it takes longer."""
+
+    job: Job
+    context: ToolContext
+    timeout: float | None
+
+    def call(self) -> Any:
+        """The tool's value, or an awaitable."""
+        return self.job.tool.call(self.job.kwargs, self.context)
+
+
+@dataclass(frozen=True, slots=True)
+class Pause:
+    """Wait so many seconds before the next attempt."""
+
+    seconds: float
+
+
+class TimedOut(Exception):
+    """A tool took longer than its timeout."""
+
+
+Body: TypeAlias = Generator["Invoke | Pause", Any, Done]
+
+
+def body(job: Job, context: ToolContext, detailed: bool, default_timeout: float | None) -> Body:
+    """Run one call, with its retries, and make a `Done` of whatever happens. Whatever a tool does is an answer."""
+    tool = job.tool
+    timeout = tool.timeout if tool.timeout is not None else default_timeout
+    attempt = 0
+    while True:
+        try:
+            value = yield Invoke(job, context, timeout)
+            break
+        except SuspendCall as suspended:
+            return Done(job.place, question=suspended.question, expires=suspended.expires)
+        except TimedOut:
+            return failed(job, f"{tool.name} ran longer than {timeout:g} s and was left; its effect is unknown")
+        except ToolError as error:
+            return failed(job, str(error))
+        except Exception as error:
+            attempt += 1
+            if attempt > tool.retries or not isinstance(error, tool.retry_on):
+                return failed(job, _told(tool, error, detailed))
+        yield Pause(tool.retry_wait)
+    try:
+        encoded = encode_result(value)
+    except Unencodable as error:
+        return failed(job, f"{tool.name} ran, but its result cannot be given to a model: {error}")
+    return Done(job.place, encoded.content, encoded.is_error, encoded.private)
+
+
+def failed(job: Job, text: str) -> Done:
+    """A job that came to an error."""
+    return Done(job.place, (Text(text),), True)
+
+
+def _told(tool: Tool, error: Exception, detailed: bool) -> str:
+    """What the model reads of an exception: its class, and a bounded message without secrets."""
+    name = type(error).__name__
+    text = bounded(redact(str(error))) if detailed else ""
+    return f"{tool.name} failed: {name}: {text}" if text else f"{tool.name} failed: {name}"
+
+
+def context_of(job: Job, conversation: str, turn: str, deps: Any, cancel: threading.Event) -> ToolContext:
+    """What the tool may know of its call."""
+    key = f"{conversation}:{turn}:{job.round}:{job.position}"
+    return ToolContext(conversation, turn, job.round, job.call, key, deps, cancel, list(job.decisions))
+
+
+def play(body: Body, pause: Callable[[float], object]) -> Done:
+    """The sync edge: call the tool on this thread."""
+    step = next(body)
+    while True:
+        try:
+            if isinstance(step, Pause):
+                pause(step.seconds)
+                step = body.send(None)
+                continue
+            try:
+                value = step.call()
+            except (Exception, SuspendCall) as error:
+                step = body.throw(error)
+            else:
+                step = body.send(value)
+        except StopIteration as stop:
+            done: Done = stop.value
+            return done
+
+
+async def aplay(
+    body: Body, invoke: Callable[[Invoke], Awaitable[Any]], pause: Callable[[float], Awaitable[object]]
+) -> Done:
+    """The async edge."""
+    step = next(body)
+    while True:
+        try:
+            if isinstance(step, Pause):
+                await pause(step.seconds)
+                step = body.send(None)
+                continue
+            try:
+                value = await invoke(step)
+            except (Exception, SuspendCall) as error:
+                step = body.throw(error)
+            else:
+                step = body.send(value)
+        except StopIteration as stop:
+            done: Done = stop.value
+            return done

@@ -1,0 +1,416 @@
+"""The sync driver: the caller's thread advances the turn; tools run in worker threads, async parts on the portal."""
+
+from __future__ import annotations
+
+import asyncio
+import queue
+import threading
+import time
+from collections.abc import Callable, Iterable, Iterator
+from concurrent.futures import CancelledError as FutureCancelled
+from concurrent.futures import Future
+from dataclasses import replace
+from typing import Any, Self
+
+from hookloop.engine.effects import Ask, Done, Effect, Emit, Job, Next, NextResult, Sleep, Start, StopJobs
+from hookloop.hooks import Awaiting, Waits
+from hookloop_hookspecs import Message, ModelRequest, Outcome, ProviderError, Reply
+from hookloop_hookspecs.errors import Cancelled
+from hookloop_hookspecs.events import Event
+
+from .base import Base, World
+from .jobs import Invoke, Schedule, TimedOut, aplay, body, context_of, failed, play
+from .workers import Task
+
+
+class SyncRun(Base):
+    """A turn as a stream of events: `with agent.stream(…) as events: for event in events: …`.
+
+    Leaving early ends the turn in order; `outcome` is there at the end. `send` and `cancel` may be called from any thread.
+    """
+
+    def __init__(self, *args: Any) -> None:
+        super().__init__(*args)
+        self._done: queue.SimpleQueue[Done | None] = queue.SimpleQueue()
+        self._schedule = Schedule((), 1)
+        self._tasks: dict[int, Task | Future[Any]] = {}
+        self._begun: dict[int, float] = {}
+        self._stream: Iterator[Any] | None = None
+        self._asked: tuple[Any, ModelRequest] | None = None
+        self._waiting: Future[Any] | None = None
+        self._woken = threading.Event()
+        self.live.wake = self._wake
+
+    def __enter__(self) -> Self:
+        self._enter()
+        return self
+
+    def __exit__(self, *_exc: object) -> None:
+        if self.finished:
+            return
+        self._drop_stream()
+        if not self._leaving:
+            self._cancel_now()
+        for _ in self._events():
+            pass
+
+    def __iter__(self) -> Iterator[Event]:
+        self._require_entered()
+        return self._events()
+
+    def send(self, text: str | Message) -> None:
+        """Put a user's message into the running turn. Raises `NoOpenTurn` once it is over."""
+        self.live.send(text if isinstance(text, Message) else Message.user(text))
+
+    def cancel(self, *, after_round: bool = False) -> None:
+        """End the turn with an outcome "cancelled": now, or at the end of the round."""
+        self.live.cancel(after_round=after_round)
+
+    def result(self) -> Outcome:
+        """Read the stream to its end and give back the outcome. Raises what ended the turn, where that was an error."""
+        with self:
+            for _ in self._events():
+                pass
+        assert self.outcome is not None
+        return self.outcome
+
+    def _events(self) -> Iterator[Event]:
+        interrupt: KeyboardInterrupt | None = None
+        while True:
+            effect = self._advance()
+            if effect is None:
+                break
+            try:
+                self._answer = self._perform(effect)
+            except KeyboardInterrupt as error:
+                if not self._cancel_now():
+                    raise
+                interrupt = error
+            except (Exception, Cancelled) as error:
+                self._error = error
+            if isinstance(effect, Emit):
+                yield effect.event
+        if interrupt is not None:
+            interrupt.outcome = self.outcome  # type: ignore[attr-defined]  # for whoever catches Ctrl-C
+            raise interrupt
+
+    def _perform(self, effect: Effect[Any]) -> Any:
+        waits = self._waits(effect)
+        if waits is not None:
+            return self._play(waits)
+        match effect:
+            case Emit():
+                return None
+            case Next():
+                return self._next()
+            case Ask(request, provider):
+                self._check()
+                self._open_stream(self._provider(provider), request)
+                return None
+            case Start(jobs):
+                self._check()
+                self._schedule = Schedule(jobs, self.world.parallel)
+                return self._start_ready()
+            case NextResult():
+                return self._next_result()
+            case StopJobs(cancel):
+                return self._stop_jobs(cancel)
+            case Sleep(seconds):
+                self._check()
+                if not self._leaving:
+                    self._woken.wait(seconds)
+                return self._check()
+        return self._instant(effect)
+
+    def _check(self) -> None:
+        """Leave here where somebody wished so."""
+        if self.live.cancelled and not self._leaving:
+            self._leaving = True
+            raise Cancelled
+
+    def _wake(self) -> None:
+        """Somebody cancelled from another thread: let go of whatever this thread waits for."""
+        self._woken.set()
+        self._done.put(None)
+        waiting = self._waiting
+        if waiting is not None:
+            waiting.cancel()
+        asked = self._asked
+        if asked is not None:
+            asked[0].abort(asked[1])
+
+    def _play(self, waits: Waits) -> Any:
+        return trampoline(waits, self._await)
+
+    def _await(self, step: Awaiting) -> Any:
+        """Wait for a plugin's coroutine on the portal. Where the turn is cancelled meanwhile, leave."""
+
+        async def wait() -> Any:
+            return await step.awaitable
+
+        self._waiting = future = self.world.portal.start(wait)
+        try:
+            return future.result(step.timeout)
+        except FutureCancelled:
+            self._check()
+            raise
+        except TimeoutError:
+            if not future.done():
+                future.cancel()
+                raise TimeoutError(f"no answer within {step.timeout:g} s") from None
+            raise
+        finally:
+            self._waiting = None
+
+    def _open_stream(self, provider: Any, request: ModelRequest) -> None:
+        self._drop_stream()
+        self._asked = (provider, request)
+        self._stream = self._pieces(provider, request)
+
+    def _pieces(self, provider: Any, request: ModelRequest) -> Iterator[Any]:
+        """The provider's own sync stream, or its async one over the portal."""
+        if callable(getattr(provider, "stream", None)):
+            yield from provider.stream(request)
+            return
+        source = provider.astream(request)
+        try:
+            while True:
+                try:
+                    yield self._await(Awaiting(source.__anext__()))
+                except StopAsyncIteration:
+                    return
+        finally:
+            self._await(Awaiting(source.aclose()))
+
+    def _next(self) -> Any:
+        self._check()
+        assert self._stream is not None
+        assert self._asked is not None
+        provider = self._asked[0]
+        try:
+            piece = next(self._stream, None)
+        except ProviderError:
+            self._drop_stream()
+            self._check()
+            raise
+        except Exception as error:
+            self._drop_stream()
+            self._check()
+            raise foreign(provider, error) from error
+        if self.live.cancelled and not self._leaving:
+            self._drop_stream()
+            self._check()
+        if piece is None:
+            self._drop_stream()
+            raise ProviderError(
+                "the stream ended without a reply", provider=provider.name, kind="stream", retryable=True
+            )
+        if isinstance(piece, Reply):
+            self._drop_stream()
+        return piece
+
+    def _drop_stream(self) -> None:
+        stream, self._stream, self._asked = self._stream, None, None
+        close = getattr(stream, "close", None)
+        if close is not None:
+            close()
+
+    def _complete(self, request: ModelRequest) -> Reply:
+        """Ask the turn's model for a plugin."""
+        provider = self._provider(self.run.facts.reference)
+        return last_reply(provider, self._pieces(provider, request))
+
+    async def _acomplete(self, request: ModelRequest) -> Reply:
+        return await complete(self._provider(self.run.facts.reference), request)
+
+    def _start_ready(self) -> None:
+        for job in self._schedule.ready():
+            context = context_of(job, self.conversation, self.turn_id, self.deps, self.live.stop_tools)
+            steps = body(job, context, self.world.detailed, self.world.timeout)
+            if job.tool.is_async:
+                self._tasks[job.place] = self._on_portal(job, steps)
+            else:
+                self._tasks[job.place] = self.world.workers.submit(
+                    lambda j=job, s=steps: self._on_thread(j, s), job.tool.name
+                )
+
+    def _on_thread(self, job: Job, steps: Any) -> None:
+        began = self._begun[job.place] = time.monotonic()
+        done = play(steps, self.live.stop_tools.wait)
+        self._done.put(replace(done, seconds=time.monotonic() - began))
+
+    def _on_portal(self, job: Job, steps: Any) -> Future[Any]:
+        async def work() -> None:
+            began = time.monotonic()
+            done = Done(job.place, interrupted=True)
+            try:
+                done = await aplay(steps, call_async, sleep_async)
+            finally:
+                self._done.put(replace(done, seconds=time.monotonic() - began))
+
+        return self.world.portal.start(work)
+
+    def _next_result(self) -> Done:
+        """The next job that is over, or has run out of time."""
+        while True:
+            self._check()
+            done = self._wait_done(self._remaining())
+            if done is not None and self._schedule.ended(done.place):
+                self._start_ready()
+                return done
+            late = self._late()
+            if late is not None:
+                return late
+
+    def _wait_done(self, seconds: float | None) -> Done | None:
+        try:
+            return self._done.get(timeout=seconds)
+        except queue.Empty:
+            return None
+
+    def _timeout(self, job: Job) -> float | None:
+        if job.tool.is_async:
+            return None  # the portal's edge sees to it
+        return job.tool.timeout if job.tool.timeout is not None else self.world.timeout
+
+    def _remaining(self) -> float | None:
+        """Seconds until the next running job is out of time."""
+        now = time.monotonic()
+        limits = [
+            max(0.0, self._begun.get(place, now) + timeout - now)
+            for place, job in self._schedule.running.items()
+            if (timeout := self._timeout(job)) is not None
+        ]
+        return min(limits) if limits else None
+
+    def _late(self) -> Done | None:
+        """A job in a thread that ran out of time: it is given up, its thread runs on."""
+        now = time.monotonic()
+        for place, job in list(self._schedule.running.items()):
+            timeout, began = self._timeout(job), self._begun.get(place)
+            if timeout is not None and began is not None and now >= began + timeout:
+                return self._give_up(job, timeout)
+        return None
+
+    def _give_up(self, job: Job, timeout: float) -> Done:
+        self._schedule.ended(job.place)
+        task = self._tasks[job.place]
+        if isinstance(task, Task):
+            self.world.workers.give_up(task)
+        self._start_ready()
+        text = f"{job.tool.name} ran longer than {timeout:g} s and was left; its effect is unknown"
+        warning = f"{job.tool.name} still runs in its thread after its timeout of {timeout:g} s"
+        return replace(failed(job, text), seconds=timeout, warning=warning)
+
+    def _stop_jobs(self, cancel: bool) -> list[Done]:
+        """Start no further job; wait for those that run, or cancel them and wait for the grace."""
+        self._schedule.halt()
+        until = None
+        if cancel:
+            self.live.stop_tools.set()
+            until = time.monotonic() + self.world.grace
+            for task in self._tasks.values():
+                if isinstance(task, Future):
+                    task.cancel()
+        dones: list[Done] = []
+        while self._schedule.running:
+            left = None if until is None else until - time.monotonic()
+            if left is not None and left <= 0:
+                break
+            done = self._wait_done(_least(left, self._remaining()))
+            if done is not None and self._schedule.ended(done.place):
+                dones.append(done)
+            elif (late := self._late()) is not None:
+                dones.append(late)
+        return dones + [self._left(job) for job in list(self._schedule.running.values())]
+
+    def _left(self, job: Job) -> Done:
+        """A job that did not end within the grace."""
+        self._schedule.ended(job.place)
+        task = self._tasks[job.place]
+        if isinstance(task, Task):
+            self.world.workers.give_up(task)
+        warning = f"{job.tool.name} still runs in its thread after the turn was cancelled"
+        return Done(job.place, interrupted=True, warning=warning)
+
+
+def _least(a: float | None, b: float | None) -> float | None:
+    return b if a is None else a if b is None else min(a, b)
+
+
+def foreign(provider: Any, error: Exception) -> ProviderError:
+    """A provider raises `ProviderError` alone; whatever else escapes it becomes one, with its cause."""
+    name = getattr(provider, "name", "") or type(provider).__name__
+    return ProviderError(f"{type(error).__name__}: {error}", provider=name, kind="server")
+
+
+def trampoline(waits: Waits, wait: Callable[[Awaiting], Any]) -> Any:
+    """Play a dispatcher on this thread; `wait` waits for a coroutine."""
+    answer: Any = None
+    error: BaseException | None = None
+    while True:
+        try:
+            step = waits.throw(error) if error is not None else waits.send(answer)
+        except StopIteration as stop:
+            return stop.value
+        answer = error = None
+        try:
+            answer = wait(step) if isinstance(step, Awaiting) else step.function()
+        except Cancelled:
+            waits.close()
+            raise
+        except Exception as raised:
+            error = raised
+
+
+def close_plugins(world: World) -> list[str]:
+    """Call the `close` hook of every plugin; gives back what went wrong, in words."""
+
+    def wait(step: Awaiting) -> Any:
+        async def waited() -> Any:
+            return await step.awaitable
+
+        return world.portal.start(waited).result(step.timeout)
+
+    returned = trampoline(world.hooks.ask("close", {}, lambda _: None), wait)
+    return [f"{got.plugin}.close: {got.error}" for got in returned if got.error is not None]
+
+
+def last_reply(provider: Any, pieces: Iterable[Any]) -> Reply:
+    """The reply at the end of a stream."""
+    reply = None
+    for piece in pieces:
+        reply = piece
+    return whole(provider, reply)
+
+
+def whole(provider: Any, last: Any) -> Reply:
+    """The last piece of a stream, which must be the reply. Raises `ProviderError`."""
+    if isinstance(last, Reply):
+        return last
+    raise ProviderError("the stream ended without a reply", provider=provider.name, kind="stream", retryable=True)
+
+
+async def complete(provider: Any, request: ModelRequest) -> Reply:
+    """Read a provider's async stream to its reply."""
+    reply = None
+    async for piece in provider.astream(request):
+        reply = piece
+    return whole(provider, reply)
+
+
+async def call_async(step: Invoke) -> Any:
+    """Await an async tool, within its timeout."""
+    limit = asyncio.timeout(step.timeout)
+    try:
+        async with limit:
+            return await step.call()
+    except TimeoutError:
+        if limit.expired():
+            raise TimedOut from None
+        raise
+
+
+async def sleep_async(seconds: float) -> None:
+    """Wait between attempts."""
+    await asyncio.sleep(seconds)

@@ -1,0 +1,113 @@
+"""Worker threads of an agent: for sync tools and for stores in async runs. Daemon threads, made when needed, reused.
+
+A call that runs out of time cannot be killed: its thread is given up, another may take its place, and it is counted until
+it ends. Past `GIVEN_UP` such threads no further one is made, so a leak is bounded.
+"""
+
+from __future__ import annotations
+
+import contextvars
+import threading
+from collections.abc import Callable
+from queue import SimpleQueue
+from typing import Any
+
+GIVEN_UP = 64
+"""How many threads may run on after their calls were given up."""
+
+
+class Task:
+    """One call on a worker thread."""
+
+    __slots__ = ("context", "given_up", "run", "what")
+
+    def __init__(self, run: Callable[[], Any], what: str) -> None:
+        self.context = contextvars.copy_context()
+        self.run = run
+        self.what = what
+        self.given_up = False
+
+
+class Workers:
+    """A pool of at most `limit` threads (plus those whose calls were given up)."""
+
+    def __init__(self, limit: int) -> None:
+        self._limit = limit
+        self._tasks: SimpleQueue[Task | None] = SimpleQueue()
+        self._threads: set[threading.Thread] = set()
+        self._lock = threading.Lock()
+        self._idle = 0
+        self._queued = 0
+        self._given_up: set[Task] = set()
+        self._closed = False
+
+    def submit(self, run: Callable[[], Any], what: str) -> Task:
+        """Call `run` on a thread, in a copy of the caller's context. It must not raise."""
+        task = Task(run, what)
+        with self._lock:
+            if self._closed:
+                raise RuntimeError("the agent is closed")
+            self._queued += 1
+            room = len(self._threads) - len(self._given_up) < self._limit
+            if self._queued > self._idle and room:
+                self._spawn()
+        self._tasks.put(task)
+        return task
+
+    def _spawn(self) -> None:
+        thread = threading.Thread(target=self._serve, name="hookloop-worker", daemon=True)
+        self._threads.add(thread)
+        self._idle += 1
+        thread.start()
+
+    def _serve(self) -> None:
+        while True:
+            task = self._tasks.get()
+            with self._lock:
+                self._idle -= 1
+                if task is not None:
+                    self._queued -= 1
+            if task is None:
+                break
+            task.context.run(task.run)
+            if not self._returned(task):
+                break
+        with self._lock:
+            self._threads.discard(threading.current_thread())
+
+    def _returned(self, task: Task) -> bool:
+        """A call is over: does its thread serve on? One that was given up was replaced."""
+        with self._lock:
+            if task.given_up:
+                self._given_up.discard(task)
+                return False
+            self._idle += 1
+            return True
+
+    def give_up(self, task: Task) -> bool:
+        """Wait no longer for this call; False where too many run on already (its thread then is not replaced)."""
+        with self._lock:
+            if len(self._given_up) >= GIVEN_UP:
+                return False
+            task.given_up = True
+            self._given_up.add(task)
+            if self._queued > self._idle:
+                self._spawn()
+            return True
+
+    @property
+    def running_on(self) -> list[str]:
+        """What still runs though nobody waits for it."""
+        with self._lock:
+            return sorted(task.what for task in self._given_up)
+
+    def close(self, grace: float) -> list[str]:
+        """End all threads; waits `grace` seconds for calls that run. Gives back what runs on."""
+        with self._lock:
+            self._closed = True
+            threads = list(self._threads)
+        for _ in threads:
+            self._tasks.put(None)
+        for thread in threads:
+            thread.join(grace if thread.is_alive() else None)
+        return self.running_on
