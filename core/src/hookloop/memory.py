@@ -30,6 +30,7 @@ from hookloop_hookspecs import (
 )
 from hookloop_hookspecs.memory import plan_append
 
+LONGEST_ID = 500
 _number = attrgetter("number")
 
 
@@ -51,7 +52,7 @@ class InProcessMemory:
 
     @hookimpl
     def persist_memory(self, batch: Batch) -> None:
-        """Store a batch by `Batch`'s rules. Raises `Conflict`, and `ContractError` for an id with NUL or surrogates."""
+        """Store a batch by `Batch`'s rules. Raises `Conflict`, and `ContractError` for an unusable id."""
         with self._lock:
             kept = self._find(batch.scope, batch.conversation)
             if kept is None and not batch.entries:
@@ -80,19 +81,27 @@ class InProcessMemory:
     def delete(self, conversation: str, scope: str = "") -> bool:
         """Delete a conversation whole; False when there was none."""
         with self._lock:
-            return self._scopes.get(scope, {}).pop(conversation, None) is not None
+            found = self._find(scope, conversation)
+            return found is not None and self._scopes[scope].pop(conversation) is found
 
     def _find(self, scope: str, conversation: str) -> _Conversation | None:
-        for name in (scope, conversation):
-            if not _plain(name):
-                raise ContractError(f"a conversation's id and scope hold no NUL and no lone surrogate: {name[:80]!r}")
+        _check(conversation, scope)
         return self._scopes.get(scope, {}).get(conversation)
 
 
-def _plain(name: str) -> bool:
-    if name.isascii():
-        return "\0" not in name
-    return "\0" not in name and not any("\ud800" <= char <= "\udfff" for char in name)
+def _check(conversation: str, scope: str) -> None:
+    """Refuse the ids that other stores refuse, so that a program may change its store without surprise."""
+    if not conversation:
+        raise ContractError("a conversation's id must not be empty")
+    for name in (conversation, scope):
+        if len(name) > LONGEST_ID:
+            raise ContractError(f"a conversation's id and scope have at most {LONGEST_ID} characters: {name[:40]!r}…")
+        if "\0" in name or not (name.isascii() or _encodes(name)):
+            raise ContractError(f"a conversation's id and scope hold no NUL and no lone surrogate: {name[:80]!r}")
+
+
+def _encodes(name: str) -> bool:
+    return not any("\ud800" <= char <= "\udfff" for char in name)
 
 
 class _Conversation:

