@@ -40,8 +40,9 @@ def _marks(decorator: ast.expr) -> bool:
 @pytest.mark.parametrize("name", HOOKS)
 def test_a_hook_says_when_what_it_returns_and_what_a_failure_does(name: str) -> None:
     doc = inspect.getdoc(HOOKS[name]) or ""
-    assert re.match(r"[A-Z][^\n]+[.\"]$", doc.splitlines()[0]), "the first line is the purpose, a sentence"
-    sections = re.findall(r"^([A-Z][a-z ]+):", doc, re.MULTILINE)
+    purpose, _, rest = doc.partition("\n")
+    assert re.match(r"[A-Z].+[.\"]$", purpose), "the first line is the purpose, a sentence"
+    sections = re.findall(r"^([A-Z][a-z ]+):", rest, re.MULTILINE)
     wanted = ["When", "Arguments", "Returns", "Not called", "Failure"]
     assert {"When", "Returns", "Failure"} <= set(sections)
     assert [section for section in wanted if section in sections] == sections

@@ -95,7 +95,7 @@ def plugin_packages(root: Path) -> set[str]:
 
 
 def contract_faults(root: Path) -> Iterator[str]:
-    allowed = {"hookloop_hookspecs", "pluggy", "pydantic"}
+    allowed = {"hookloop_hookspecs", "pluggy", "pydantic", "pydantic_core"}  # the last one is pydantic's own half
     for found in foreign(root, "hookspecs/src"):
         if found.top not in allowed:
             yield f"{found}; the contract imports the standard library, pluggy and pydantic"
