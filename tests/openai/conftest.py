@@ -124,3 +124,9 @@ def asking() -> Callable[..., ModelRequest]:
 def ways() -> Callable[[str], Way]:
     """Makes a way from its name."""
     return Way
+
+
+@pytest.fixture
+def at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Retries without waiting."""
+    monkeypatch.setattr("hookloop_openai.retry._backoff", lambda state: 0.0)

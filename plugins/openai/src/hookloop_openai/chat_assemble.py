@@ -5,12 +5,14 @@ The reply's order is thinking, text, calls, whatever order they came in, so that
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Final
 
 from hookloop_hookspecs import Delta, Opaque, Part, Reply, Text, TextDelta, Thinking, ThinkingDelta, Usage, json_text
 from hookloop_hookspecs.entries import StopReason
 
 from .assembly import Assembly, Broken, Context
+from .ids import distinct
 from .reasoning import Details
 from .slots import Slots
 from .usage import usage_of
@@ -173,8 +175,8 @@ class ChatAssembly(Assembly):
         for call, extra in self._slots.calls():
             self._check(call.name, call.raw)
             kept = tagged(identity.tag, identity.family, call=extra) if extra else ""
-            parts.append(type(call)(call.id, call.name, call.raw, kept))
-        return tuple(parts)
+            parts.append(replace(call, extra=kept))
+        return distinct(parts)
 
     def _check(self, name: str, raw: str) -> None:
         if not name:

@@ -5,7 +5,11 @@ from __future__ import annotations
 import hashlib
 import re
 from collections import deque
+from collections.abc import Iterable
+from dataclasses import replace
 from typing import Final
+
+from hookloop_hookspecs import Part, ToolCall
 
 from .values import utf8
 
@@ -20,6 +24,22 @@ def short_id(*parts: object, length: int = 24) -> str:
         number, rest = divmod(number, len(_LETTERS))
         letters.append(_LETTERS[rest])
     return "".join(letters)
+
+
+def distinct(parts: Iterable[Part]) -> tuple[Part, ...]:
+    """The parts with no id of a call coming twice: a repeated one gets a number."""
+    seen: set[str] = set()
+    found: list[Part] = []
+    for part in parts:
+        if isinstance(part, ToolCall):
+            id, again = part.id, 1
+            while id in seen:
+                again += 1
+                id = f"{part.id}-{again}"
+            seen.add(id)
+            part = part if id == part.id else replace(part, id=id)
+        found.append(part)
+    return tuple(found)
 
 
 class WireIds:

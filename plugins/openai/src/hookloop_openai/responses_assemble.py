@@ -26,7 +26,7 @@ from hookloop_hookspecs import (
 from hookloop_hookspecs.entries import StopReason
 
 from .assembly import Assembly, Broken, Context, Refused
-from .ids import short_id
+from .ids import distinct, short_id
 from .items import Item
 from .responses_encode import CUSTOM, emptied, item_text
 from .slots import unwrapped
@@ -192,7 +192,7 @@ class ResponsesAssembly(Assembly):
         if not self._status:
             raise Broken("the stream ended without its terminal event")
         items = sorted(self._items.values(), key=lambda item: item.position)
-        content = tuple(part for item in items for part in self._parts(item))
+        content = distinct([part for item in items for part in self._parts(item)])
         return self._made(content, self._stop(items, any(isinstance(part, ToolCall) for part in content)))
 
     def _stop(self, items: list[Item], calls: bool) -> StopReason:

@@ -89,25 +89,12 @@ class Slots:
         return slot
 
     def calls(self) -> list[tuple[ToolCall, Json]]:
-        """The calls, each with the metadata that must return on it. Ids are given where there were none, and made
-        different where one came twice.
-        """
-        found: list[tuple[ToolCall, Json]] = []
-        seen: set[str] = set()
-        for slot in self._all:
-            if not slot.empty():
-                id = self._unique(slot, seen)
-                seen.add(id)
-                found.append((ToolCall(id, utf8(slot.name), unwrapped(utf8(slot.raw))), slot.extra))
-        return found
+        """The calls, each with the metadata that must return on it. Ids are given where there were none."""
+        return [(self._call(slot), slot.extra) for slot in self._all if not slot.empty()]
 
-    def _unique(self, slot: Slot, seen: set[str]) -> str:
+    def _call(self, slot: Slot) -> ToolCall:
         id = utf8(slot.id) or f"call_{short_id(self._seed, slot.position, length=20)}"
-        again = 1
-        while id in seen:
-            again += 1
-            id = f"{utf8(slot.id)}-{again}"
-        return id
+        return ToolCall(id, utf8(slot.name), unwrapped(utf8(slot.raw)))
 
 
 def _is_another(slot: Slot, id: str, name: str, piece: str) -> bool:
