@@ -131,8 +131,8 @@ PROFILE_RULES: dict[str, tuple[str, Json, Json]] = {
     ),
     "thought_signature": (
         "gemini",
-        looped(answer()),
-        looped(answer(), answer("c2"), calls=(call(**SIGNED), call("c2"))),
+        looped(answer(), model="gemini-3-pro"),
+        looped(answer(), answer("c2"), calls=(call(**SIGNED), call("c2")), model="gemini-3-pro"),
     ),
     "name_start": ("gemini", ask(tools=[tool("1f")]), ask(tools=[tool("_1f")])),
     "single_call": ("vllm", looped(answer(), answer("c2"), calls=(call(), call("c2"))), looped(answer())),

@@ -7,10 +7,10 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from hookloop.testing.script import as_reply
-from hookloop_hookspecs import Part, ProviderError, Reply, Thinking, ToolCall
+from hookloop_hookspecs import Opaque, Part, ProviderError, Reply, Text, Thinking, ToolCall
 
 from . import render_chat, render_messages, render_responses
-from .context import Context
+from .context import Context, said
 from .cutting import Cutter
 from .issued import Issued
 from .plan import Plan, api_error_event, cut_bytes, event_bytes, head_of, held, stream_plan, whole_plan
@@ -25,7 +25,10 @@ _STATUS = {"rate_limit": 429, "overloaded": 529, "auth": 401, "invalid": 400, "n
 
 @dataclass(frozen=True, slots=True)
 class Player:
-    """Turns steps into plans for one server: its ledger, its profile, how fine its deltas are."""
+    """Turns steps into plans for one server: its ledger, its profile, how fine its deltas are.
+
+    Opaque parts are sent as blocks on Messages and as items on Responses; Chat Completions has no place for them.
+    """
 
     issued: Issued
     profile: str | None
@@ -58,12 +61,14 @@ class Player:
         return self._fail(Fail(error.status or _STATUS.get(error.kind, 500), str(error), headers=after), context)
 
     def _said(self, item: Any, context: Context) -> Plan:
-        said = as_reply(item)
-        reply = replace(said, content=tuple(self._named(part, context) for part in said.content))
+        scripted = as_reply(item)
+        reply = replace(scripted, content=tuple(self._named(part, context) for part in scripted.content))
         render = _RENDER[context.request.api]
         return render(self, reply, context)
 
     def _named(self, part: Part, context: Context) -> Part:
+        if not isinstance(part, Text | Thinking | ToolCall | Opaque):
+            raise TypeError(f"a model says no {type(part).__name__}")
         if isinstance(part, ToolCall) and not part.id:
             return replace(part, id=self._call_id(context))
         if isinstance(part, Thinking) and part.signature == _UNSIGNED and not part.redacted:
@@ -75,7 +80,7 @@ class Player:
         return self.issued.short_id() if short else context.new(_CALL_PREFIX[context.request.api])
 
     def _messages(self, reply: Reply, context: Context) -> Plan:
-        self.issued.sign(context.request.body, [render_messages.block(part) for part in reply.content])
+        self.issued.sign(context.request.body, [render_messages.block(part) for part in said(reply)])
         if context.request.stream:
             return stream_plan(render_messages.events(reply, context))
         return whole_plan(render_messages.whole(reply, context))

@@ -6,9 +6,9 @@ import json
 from collections.abc import Iterator
 from typing import Any
 
-from hookloop_hookspecs import Opaque, Part, Reply, Text, Thinking, ToolCall, Usage
+from hookloop_hookspecs import Reply, Text, Thinking, ToolCall, Usage
 
-from .context import Context
+from .context import Context, Said, said
 
 _STOP = {
     "end": "end_turn",
@@ -23,7 +23,7 @@ _STOP = {
 
 def whole(reply: Reply, context: Context) -> dict[str, Any]:
     """The `message` object."""
-    content = [block(part) for part in reply.content]
+    content = [block(part) for part in said(reply)]
     return {**_head(context), "content": content, **_stop(reply), "usage": _usage(reply.usage)}
 
 
@@ -33,7 +33,7 @@ def events(reply: Reply, context: Context) -> Iterator[dict[str, Any]]:
     first = {**_usage(reply.usage), **({} if reply.usage.output is None else {"output_tokens": 1})}
     yield {"type": "message_start", "message": {**_head(context), "content": [], **nothing, "usage": first}}
     yield {"type": "ping"}
-    for index, part in enumerate(reply.content):
+    for index, part in enumerate(said(reply)):
         yield {"type": "content_block_start", "index": index, "content_block": _start(part)}
         for delta in _deltas(part, context):
             yield {"type": "content_block_delta", "index": index, "delta": delta}
@@ -42,17 +42,15 @@ def events(reply: Reply, context: Context) -> Iterator[dict[str, Any]]:
     yield {"type": "message_stop"}
 
 
-def block(part: Part) -> dict[str, Any]:
-    """The content block of a part. Raises `TypeError` for a part that no model says."""
+def block(part: Said) -> dict[str, Any]:
+    """The content block of a part."""
     if isinstance(part, Text):
         return {"type": "text", "text": part.text, **_extra(part.extra)}
     if isinstance(part, Thinking):
         return _thinking(part)
     if isinstance(part, ToolCall):
         return {"type": "tool_use", "id": part.id, "name": part.name, "input": _input(part), **_extra(part.extra)}
-    if isinstance(part, Opaque):
-        return dict(part.value)
-    raise TypeError(f"a model does not say a part of type {part.type!r}")
+    return dict(part.value)
 
 
 def _thinking(part: Thinking) -> dict[str, Any]:
@@ -84,7 +82,7 @@ def _input(call: ToolCall) -> Any:
         return call.raw
 
 
-def _start(part: Part) -> dict[str, Any]:
+def _start(part: Said) -> dict[str, Any]:
     opening = block(part)
     kind = opening["type"]
     if kind == "text" and isinstance(part, Text):
@@ -94,7 +92,7 @@ def _start(part: Part) -> dict[str, Any]:
     return {**opening, "input": {}} if kind == "tool_use" else opening
 
 
-def _deltas(part: Part, context: Context) -> Iterator[dict[str, Any]]:
+def _deltas(part: Said, context: Context) -> Iterator[dict[str, Any]]:
     if isinstance(part, Text):
         yield from ({"type": "text_delta", "text": piece} for piece in context.cut(part.text))
     elif isinstance(part, Thinking) and not part.redacted:

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from hookloop_hookspecs import Opaque, Part, Reply, Text, Thinking, ToolCall, Usage
+from hookloop_hookspecs import Reply, Text, Thinking, ToolCall, Usage
 
-from .context import Context
+from .context import Context, Said, said
 
 Item = dict[str, Any]
 _INCOMPLETE = {"length": "max_output_tokens", "context": "max_output_tokens", "filter": "content_filter"}
@@ -15,8 +15,8 @@ _ECHOED = ("instructions", "max_output_tokens", "parallel_tool_calls", "previous
 
 
 def items(reply: Reply, context: Context) -> list[Item]:
-    """The output items, in the reply's order. Raises `TypeError` for a part that no model says."""
-    made = [_item(part, context, reply.stop == "refusal") for part in reply.content]
+    """The output items, in the reply's order."""
+    made = [_item(part, context, reply.stop == "refusal") for part in said(reply)]
     if made and reply.stop in _INCOMPLETE and "status" in made[-1]:
         made[-1]["status"] = "incomplete"
     return made
@@ -64,7 +64,7 @@ def _shell(context: Context, response_id: str, status: str) -> dict[str, Any]:
     return {**head, **rest, **more, **echoed, **{key: body.get(key, value) for key, value in defaults.items()}}
 
 
-def _item(part: Part, context: Context, refused: bool) -> Item:
+def _item(part: Said, context: Context, refused: bool) -> Item:
     if isinstance(part, Text):
         return _message(part, context, refused)
     if isinstance(part, Thinking):
@@ -74,9 +74,7 @@ def _item(part: Part, context: Context, refused: bool) -> Item:
     if isinstance(part, ToolCall):
         said = {"arguments": part.raw, "call_id": part.id, "name": part.name, "status": "completed"}
         return {"id": context.new("fc_"), "type": "function_call", **said}
-    if isinstance(part, Opaque):
-        return dict(part.value)
-    raise TypeError(f"a model does not say a part of type {part.type!r}")
+    return dict(part.value)
 
 
 def _message(part: Text, context: Context, refused: bool) -> Item:

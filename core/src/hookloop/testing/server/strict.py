@@ -187,7 +187,7 @@ def _parse(raw: bytes) -> tuple[dict[str, Any], Violation | None]:
         body = json.loads(raw.decode("utf-8"), parse_constant=_no_constant)
         if b"\\ud" in raw or b"\\uD" in raw:
             json.dumps(body, ensure_ascii=False).encode("utf-8")
-    except ValueError as error:
+    except (ValueError, RecursionError) as error:
         return {}, Violation("json", f"The request body is not valid JSON: {error}", 400, "", None)
     if isinstance(body, dict):
         return body, None
