@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import inspect
 import json
+import os
 from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, replace
@@ -97,15 +98,24 @@ def encode_json(value: Any) -> str:
     except RecursionError as error:
         raise Unencodable("the result is nested too deeply, or holds itself") from error
     except Exception as error:  # serializers are the users' code, and may raise anything
-        return _escaped(value, error)
+        return _mended(value, error)
 
 
-def _escaped(value: Any, error: Exception) -> str:
+def _mended(value: Any, error: Exception) -> str:
     """The JSON where only half a surrogate pair was in the way."""
     if "surrogates not allowed" not in str(error):
         raise Unencodable(f"{_reason(error)}; {_ADVICE}") from error
-    plain = to_jsonable_python(_plain(value), inf_nan_mode="strings", fallback=_fallback)
-    return _text(json.dumps(plain, ensure_ascii=False, separators=(",", ":")))
+    plain = to_jsonable_python(_joined(_plain(value)), inf_nan_mode="strings", fallback=_fallback)
+    return json.dumps(_joined(plain), ensure_ascii=False, separators=(",", ":"))
+
+
+def _joined(value: Any) -> Any:
+    """A plain value with no half of a surrogate pair in its texts."""
+    if isinstance(value, str):
+        return _text(value)
+    if isinstance(value, dict):
+        return {_joined(key): _joined(inner) for key, inner in value.items()}
+    return [_joined(inner) for inner in value] if isinstance(value, list) else value
 
 
 _ADVICE: Final = "return text, numbers, lists, dicts, dataclasses or pydantic models of them"
@@ -159,6 +169,8 @@ def _fallback(value: Any) -> Any:
     """What pydantic does not know, but a model can read."""
     if isinstance(value, Sequence):
         return list(value)
+    if isinstance(value, os.PathLike):
+        return os.fspath(value)
     if callable(listed := getattr(value, "tolist", None)) and not isinstance(value, type | Enum):
         return listed()
     raise TypeError(f"{type(value).__name__} is not serializable")

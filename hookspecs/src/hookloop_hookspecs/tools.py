@@ -122,12 +122,12 @@ def is_toolset(thing: object) -> TypeGuard[Toolset]:
 
 
 @overload
-def tool(function: Callable[..., Any], /) -> Tool: ...
+def tool(function: Callable[..., Any], /, **options: Any) -> Tool: ...
 
 
 @overload
 def tool(
-    function: Callable[..., Any] | None = None,
+    function: None = None,
     /,
     *,
     name: str = ...,
