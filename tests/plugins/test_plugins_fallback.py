@@ -9,6 +9,8 @@ import pluggy
 import pytest
 from pydantic import ValidationError
 
+from hookloop import Agent, tool
+from hookloop.testing import ScriptedProvider, call, say
 from hookloop_fallback import Fallback, FallbackOptions
 from hookloop_hookspecs import ProviderError, Retry, hooks
 
@@ -36,10 +38,10 @@ def test_each_is_asked_once_in_order_and_then_the_error_stands() -> None:
     assert [asked(plugin, turn) for _ in range(4)] == ["b:1", "c:2", None, None]
 
 
-def test_the_next_round_begins_with_the_first_again() -> None:
-    plugin = Fallback(FallbackOptions(providers=["b:1", "c:2"]))
+def test_the_next_round_begins_with_the_first_again_but_for_the_one_that_just_failed() -> None:
+    plugin = Fallback(FallbackOptions(providers=["b:1", "c:2", "d:3"]))
 
-    assert [asked(plugin, FakeTurn(round=number)) for number in (1, 1, 2, 2, 2)] == ["b:1", "c:2", "b:1", "c:2", None]
+    assert [asked(plugin, FakeTurn(round=number)) for number in (1, 1, 2, 2, 2)] == ["b:1", "c:2", "b:1", "d:3", None]
 
 
 def test_turns_side_by_side_do_not_use_up_each_others_providers() -> None:
@@ -101,3 +103,31 @@ def test_its_hooks_are_hooks_of_the_contract() -> None:
     manager.add_hookspecs(hooks)
     manager.register(Fallback(FallbackOptions(providers=["b:1"])))
     manager.check_pending()
+
+
+@tool
+def ping() -> str:
+    """Answer."""
+    return "pong"
+
+
+def test_a_run_goes_on_with_the_next_provider_and_stores_everything_once() -> None:
+    main = ScriptedProvider(BUSY)
+    second, third = ScriptedProvider(BUSY), ScriptedProvider(call("ping"), say("third"))
+    plugin = Fallback(FallbackOptions(providers=[second, third]))
+    with Agent(main, tools=[ping], plugins=[plugin]) as agent:
+        outcome = agent.run("hello")
+
+    assert outcome.text == "third"
+    assert [message.role for message in outcome.messages] == ["user", "assistant", "tool", "assistant"]
+    for provider in (main, second, third):
+        assert [message.text for message in provider.requests[0].messages] == ["hello"]
+
+
+def test_when_all_fail_the_last_error_is_raised_and_the_next_turn_starts_anew() -> None:
+    main = ScriptedProvider(BUSY, BUSY)
+    second = ScriptedProvider(BUSY, say("second"))
+    with Agent(main, plugins=[Fallback(FallbackOptions(providers=[second]))]) as agent:
+        with pytest.raises(ProviderError, match="busy"):
+            agent.run("hello")
+        assert agent.run("hello").text == "second"

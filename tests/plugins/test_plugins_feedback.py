@@ -10,6 +10,8 @@ import pytest
 from pydantic import ValidationError
 
 import hookloop_feedback
+from hookloop import Agent, tool
+from hookloop.testing import ScriptedProvider, call, say
 from hookloop_feedback import Feedback, FeedbackOptions
 from hookloop_hookspecs import Text, ToolResult, hooks
 
@@ -70,3 +72,34 @@ def test_its_hooks_are_hooks_of_the_contract() -> None:
     manager.add_hookspecs(hooks)
     manager.register(Feedback())
     manager.check_pending()
+
+
+@tool
+def edit(path: str) -> str:
+    """Edit a file."""
+    return f"edited {path}"
+
+
+@tool
+def read(path: str) -> str:
+    """Read a file."""
+    return f"text of {path}"
+
+
+def test_every_later_request_holds_the_feedback_once_at_the_same_place() -> None:
+    script = ScriptedProvider(call("edit", {"path": "a"}), call("read", {"path": "a"}), say("done"))
+    with Agent(script, tools=[edit, read], plugins=[Feedback(FeedbackOptions(text="FOO_BAR_FEEDBACK"))]) as agent:
+        outcome = agent.run("edit a")
+
+    places = [
+        [at for at, message in enumerate(request.messages) if message.text == "FOO_BAR_FEEDBACK"]
+        for request in script.requests
+    ]
+    assert places == [[], [3], [3]]
+    (told,) = [message for message in outcome.messages if message.text == "FOO_BAR_FEEDBACK"]
+    assert (told.origin.kind, told.origin.plugin, told.origin.hook, told.origin.round) == (
+        "plugin",
+        "feedback",
+        "next_instructions",
+        1,
+    )

@@ -35,6 +35,7 @@ from hookloop_hookspecs import events as ev
 from hookloop_hookspecs.entries import ToolSpec
 from hookloop_prompt_log import PromptLog, PromptLogOptions, format_event
 from hookloop_prompt_log.clean import block, name
+from hookloop_prompt_log.shown import Memory
 
 CALL = ToolCall("c1", "book", '{"ticket":"G123"}')
 RESULT = ToolResult("c1", "book", (Text("booked"),))
@@ -131,6 +132,48 @@ def test_full_shows_every_message_of_each_request_and_the_writes() -> None:
     assert text.count("user      │ I want to book a ticket") == 2
     assert text.count("Be brief.") == 2
     assert "·· stored: 3 entries in memory:" in text
+
+
+def test_a_new_turn_prints_only_what_the_log_has_not_shown() -> None:
+    old, answer, new = Message.user("one"), Message.assistant("two"), Message.user("three")
+    lines = written(sent(old, fresh=1), sent(old, answer, new, fresh=3)).splitlines()
+
+    assert lines[-3:] == [
+        "── round 1 · sent ── openai:gpt-4.1 · 3 messages, 2 new · 1 tool",
+        "   assistant │ two",
+        "   user      │ three",
+    ]
+
+
+def test_other_system_text_or_another_conversation_is_printed_again() -> None:
+    out = io.StringIO()
+    log = PromptLog(stream=out)
+    question = Message.user("one")
+    write(log, sent(question, fresh=1), sent(question, fresh=1, system="Be long."))
+    write(log, sent(question, fresh=1), turn=FakeTurn("t2", "other"))
+
+    text = out.getvalue()
+    assert (text.count("Be brief."), text.count("Be long."), text.count("│ one")) == (2, 1, 2)
+
+
+def test_a_view_that_was_cut_at_its_front_is_still_known() -> None:
+    messages = [Message.user(str(number)) for number in range(6)]
+    lines = written(sent(*messages[:4], fresh=4), sent(*messages[2:], fresh=4)).splitlines()
+
+    assert lines[-3:] == [
+        "── round 1 · sent ── openai:gpt-4.1 · 4 messages, 2 new · 1 tool",
+        "   user      │ 4",
+        "   user      │ 5",
+    ]
+
+
+def test_only_so_many_conversations_are_remembered() -> None:
+    memory = Memory()
+    for number in range(1200):
+        memory.look(f"c{number}", request(Message.user("x")))
+
+    assert memory.look("c1199", request(Message.user("x"))).messages == 1
+    assert memory.look("c0", request(Message.user("x"))).messages == 0
 
 
 @pytest.mark.parametrize(

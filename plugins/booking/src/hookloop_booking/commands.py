@@ -9,6 +9,7 @@ import io
 import os
 import sys
 from collections.abc import Mapping
+from pathlib import Path
 from typing import Annotated, Final, TextIO
 
 import typer
@@ -62,6 +63,8 @@ def demo_cli(
     db: Annotated[str, typer.Option(help="The SQLite file that keeps the bookings.")] = "booking.db",
 ) -> None:
     """Play a booking conversation in the terminal and print what the loop does."""
+    if not Path(db).absolute().parent.is_dir():
+        raise typer.BadParameter(f"there is no folder {str(Path(db).parent)!r}", param_hint="--db")
     _print_whatever_comes(sys.stdout)
     model = choose_model(os.environ)
     service = BookingService(f"sqlite:///{db}")

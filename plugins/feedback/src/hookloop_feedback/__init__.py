@@ -21,6 +21,7 @@ class FeedbackOptions(BaseModel):
 class Feedback:
     """Adds a text once behind the results of each round in which the watched tool was called."""
 
+    name = "feedback"
     Options = FeedbackOptions
 
     def __init__(self, options: FeedbackOptions | None = None) -> None:

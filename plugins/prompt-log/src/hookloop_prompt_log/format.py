@@ -26,20 +26,22 @@ from hookloop_hookspecs.events import (
 )
 
 from .clean import block, name
+from .shown import Shown
 
 LIMIT = 1000
 
 
-def format_event(event: Event, *, full: bool = False, limit: int = LIMIT) -> list[str]:
+def format_event(event: Event, *, full: bool = False, limit: int = LIMIT, shown: Shown | None = None) -> list[str]:
     """The lines that tell an event; none for the pieces of a streamed reply, which is told when it is whole.
 
-    Arguments: `full` shows all messages of each request (else those that were not in the one before), all texts without
-    bounds, and the writes to memories; `limit` is the most characters of a text, where not `full`.
+    Arguments: `full` shows all messages of each request (else those that are new), all texts without bounds, and the
+    writes to memories; `limit` is the most characters of a text, where not `full`; `shown` says what of a request was
+    shown before (default: what the event says was in the request before it, which for a turn's first one is nothing).
     """
     bound = None if full else limit
     match event:
         case RequestSent():
-            return _request(event, bound)
+            return _request(event, bound, shown or _as_told(event))
         case ReplyReceived():
             return _reply(event, bound)
         case ToolStarted():
@@ -65,13 +67,18 @@ def _edge(event: TurnBegan | TurnFinished, bound: int | None) -> list[str]:
     return [title, *error]
 
 
-def _request(event: RequestSent, bound: int | None) -> list[str]:
+def _as_told(event: RequestSent) -> Shown:
+    known = max(0, len(event.request.messages) - event.fresh)
+    return Shown(known, head=known > 0)
+
+
+def _request(event: RequestSent, bound: int | None, shown: Shown) -> list[str]:
     request, messages = event.request, event.request.messages
-    first = 0 if bound is None else max(0, len(messages) - event.fresh)
+    first = 0 if bound is None else shown.messages
     attempt = f"attempt {event.attempt}" if event.attempt > 1 else ""
-    counts = f"{_count(len(messages), 'message')}, {event.fresh} new"
+    counts = f"{_count(len(messages), 'message')}, {len(messages) - shown.messages} new"
     lines = [_title(event.round, "sent", name(event.provider), counts, _count(len(request.tools), "tool"), attempt)]
-    if first == 0:
+    if bound is None or not shown.head:
         lines += block("system", request.system, bound) if request.system else []
         lines += block("tools", ", ".join(name(tool.name) for tool in request.tools), bound) if request.tools else []
     if request.allowed is not None:

@@ -10,10 +10,11 @@ from typing import TextIO
 from pydantic import BaseModel, ConfigDict, Field
 
 from hookloop_hookspecs import Turn, hookimpl
-from hookloop_hookspecs.events import Event, TurnBegan
+from hookloop_hookspecs.events import Event, RequestSent, TurnBegan
 
 from .clean import name
 from .format import LIMIT, format_event
+from .shown import Memory
 
 
 class PromptLogOptions(BaseModel):
@@ -42,16 +43,17 @@ class PromptLog:
         path = self._options.file
         self._file = Path(path).open("a", encoding="utf-8") if path else None  # noqa: SIM115 - open as long as the agent
         self._lock = threading.Lock()
+        self._memory = Memory()
         self._turn = ""
 
     @hookimpl
     def on_event(self, turn: Turn, event: Event) -> None:
         """Write the event's lines."""
-        lines = format_event(event, full=self._options.full, limit=self._options.limit)
-        if not lines:
-            return
         with self._lock:
-            self._write([*self._whose(turn, event), *lines])
+            shown = self._memory.look(turn.conversation, event.request) if isinstance(event, RequestSent) else None
+            lines = format_event(event, full=self._options.full, limit=self._options.limit, shown=shown)
+            if lines:
+                self._write([*self._whose(turn, event), *lines])
 
     @hookimpl
     def close(self) -> None:
