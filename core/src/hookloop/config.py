@@ -6,9 +6,12 @@ What must live here: which keys there are and what they mean. What must never be
 
 from __future__ import annotations
 
+import ast
+import inspect
 import re
 from collections.abc import Mapping
 from dataclasses import fields
+from itertools import pairwise
 from pathlib import Path
 from typing import Annotated, Any, Literal, TypeAlias, get_type_hints
 
@@ -37,9 +40,12 @@ OnError: TypeAlias = Literal["raise", "skip", "disable"]
 
 
 class Table(BaseModel):
-    """A table of the file: no key but the declared ones, no value of another type."""
+    """A table of the file: no key but the declared ones, no value of another type.
 
-    model_config = ConfigDict(extra="forbid", strict=True, frozen=True, use_attribute_docstrings=True)
+    The text behind a key is its description in the JSON Schema. What costs time waits until it is used (`defer_build`).
+    """
+
+    model_config = ConfigDict(extra="forbid", strict=True, frozen=True, defer_build=True)
 
 
 def _table_of(kind: type[Any]) -> type[BaseModel]:
@@ -233,8 +239,19 @@ def schema() -> dict[str, Any]:
     raw = Config.model_json_schema()
     for limit in raw["$defs"][LimitsTable.__name__]["properties"].values():
         limit["anyOf"] = [{"const": "none"} if kind == {"type": "null"} else kind for kind in limit.get("anyOf", ())]
+    for table in (Config, MemoryTable, PluginTable, ToolsTable):
+        _describe(raw if table is Config else raw["$defs"][table.__name__], table)
     made = _without_null(raw)
     return {"$schema": "https://json-schema.org/draft/2020-12/schema", **made, "title": "hookloop.toml"}
+
+
+def _describe(node: dict[str, Any], table: type[Table]) -> None:
+    """Put the texts behind the keys of a table into its part of the JSON Schema."""
+    (body,) = ast.parse(inspect.getsource(table)).body
+    statements = body.body if isinstance(body, ast.ClassDef) else []
+    for key, text in pairwise(statements):
+        if isinstance(key, ast.AnnAssign) and isinstance(text, ast.Expr) and isinstance(text.value, ast.Constant):
+            node["properties"][ast.unparse(key.target)]["description"] = text.value.value
 
 
 def variable_for(name: str, key: str = "api_key") -> str:

@@ -11,8 +11,9 @@ from typing import Annotated
 import typer
 
 from hookloop_hookspecs import ConfigError, HookloopError
+from hookloop_hookspecs.redact import redact
 
-from . import added, config_commands, conversations, plugin_commands, scaffold, talk
+from . import added, config_commands, conversations, plugin_commands, scaffold, talk, trace_commands
 from .terminal import err, one_line
 
 OK, FAILED, WRONG, INTERRUPTED = 0, 1, 2, 130
@@ -31,6 +32,7 @@ def make_app() -> typer.Typer:
     app.add_typer(plugin_commands.app, name="plugins")
     app.add_typer(config_commands.app, name="config")
     app.add_typer(conversations.app, name="conversations")
+    app.add_typer(trace_commands.app, name="trace")
     app.add_typer(scaffold.app, name="new")
     added.add_to(app)
     return app
@@ -69,6 +71,6 @@ def main() -> None:
 
 def _tell(error: HookloopError) -> None:
     console = err()
-    for line in str(error).splitlines() or [type(error).__name__]:
+    for line in redact(str(error)).splitlines() or [type(error).__name__]:
         console.print("error: ", style="bold red", end="")
         console.print(one_line(line), markup=False, soft_wrap=True)

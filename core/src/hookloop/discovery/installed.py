@@ -6,17 +6,19 @@ must never be known here: options (`building`), which plugins are switched on (`
 
 from __future__ import annotations
 
+import re
 from collections import defaultdict
 from collections.abc import Collection, Iterable
 from dataclasses import dataclass, field
+from functools import cache
 from importlib.metadata import EntryPoint, PackageNotFoundError, entry_points, version
-from typing import Any, Final, Literal, TypeAlias
-
-from packaging.requirements import InvalidRequirement, Requirement
-from stevedore import NamedExtensionManager
+from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias
 
 from hookloop.names import suggest
 from hookloop_hookspecs import ConfigError
+
+if TYPE_CHECKING:
+    from stevedore import NamedExtensionManager
 
 Group: TypeAlias = Literal["hookloop.plugins", "hookloop.memory", "hookloop.providers", "hookloop.commands"]
 PLUGINS: Final[Group] = "hookloop.plugins"
@@ -130,19 +132,12 @@ class _Loaded:
     plugin: object
 
 
-class _Manager(NamedExtensionManager[Any]):
-    """stevedore's, reading what is installed now: its own list is kept per process and in a file."""
-
-    def list_entry_points(self) -> list[EntryPoint]:
-        return list(entry_points(group=self.namespace))
-
-
 def _load(found: Found) -> _Loaded | Problem:
     if cause := _contract_fault(found):
         return _problem(found, cause)
     failures: list[BaseException] = []
     try:
-        manager = _Manager(
+        manager = _manager()(
             found.group,
             [found.name],
             on_load_failure_callback=lambda _manager, _point, error: failures.append(error),
@@ -153,6 +148,18 @@ def _load(found: Found) -> _Loaded | Problem:
     if failures:
         return _problem(found, _words(failures[0]), failures[0])
     return _Loaded(manager.extensions[0].plugin)
+
+
+@cache
+def _manager() -> type[NamedExtensionManager[Any]]:
+    """stevedore's, imported when something is loaded, and reading what is installed now (it keeps a list of its own)."""
+    from stevedore import NamedExtensionManager
+
+    class Manager(NamedExtensionManager[Any]):
+        def list_entry_points(self) -> list[EntryPoint]:
+            return list(entry_points(group=self.namespace))
+
+    return Manager
 
 
 def _words(error: BaseException) -> str:
@@ -184,26 +191,24 @@ def _problem(found: Found, cause: str, error: BaseException | None = None) -> Pr
 
 def _contract_fault(found: Found) -> str | None:
     """What the distribution asks of the contract, where the installed one does not satisfy it."""
+    from packaging.requirements import InvalidRequirement, Requirement  # only when something is loaded
+
     installed = _version(CONTRACT)
     for text in _requires(found):
-        wanted = _requirement(text)
-        if wanted is None or wanted.name.replace("_", "-").lower() != CONTRACT:
-            continue
-        if not wanted.specifier.contains(installed, prereleases=True):
-            return f"needs {CONTRACT}{wanted.specifier}; {installed} is installed"
+        try:
+            wanted = Requirement(text).specifier
+        except InvalidRequirement as error:
+            return f"requires {text!r}, which is no requirement: {error}"
+        if not wanted.contains(installed, prereleases=True):
+            return f"needs {CONTRACT}{wanted}; {installed} is installed"
     return None
 
 
 def _requires(found: Found) -> list[str]:
+    """What it requires of the contract, as its metadata writes it."""
     points = entry_points(group=found.group, name=found.name)
-    return [text for point in points if point.dist for text in point.dist.requires or ()]
-
-
-def _requirement(text: str) -> Requirement | None:
-    try:
-        return Requirement(text)
-    except InvalidRequirement:
-        return None
+    texts = [text for point in points if point.dist for text in point.dist.requires or ()]
+    return [text for text in texts if re.match(rf"{CONTRACT.replace('-', '[-_.]')}\b(?![-_.])", text, re.IGNORECASE)]
 
 
 def _version(distribution: str) -> str:
