@@ -8,7 +8,7 @@ import inspect
 import types
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Final, Protocol, TypeGuard, overload, runtime_checkable
+from typing import Any, Final, Protocol, overload, runtime_checkable
 
 from .context import SuspendCall, ToolContext, ToolError
 from .entries import ToolSpec
@@ -27,7 +27,6 @@ __all__ = [
     "Toolset",
     "as_tool",
     "is_async",
-    "is_toolset",
     "tool",
 ]
 
@@ -100,8 +99,15 @@ class Toolset(Protocol):
     """Tools that share something to open and close: a connection, a process, a temporary folder.
 
     `tools` (tools, or functions to make them of) is read after `open`, so it may be set there. `open` and `close` may
-    each be `def` or `async def`. To ask whether an object is one use `is_toolset`, which does not touch `tools`.
+    each be `def` or `async def`. `isinstance` asks for `open` and `close` only, so that it does not touch `tools`.
     """
+
+    @classmethod
+    def __subclasshook__(cls, kind: type, /) -> Any:
+        """Whether a class has both methods."""
+        if cls is not Toolset:
+            return NotImplemented
+        return all(callable(getattr(kind, name, None)) for name in ("open", "close"))
 
     @property
     def tools(self) -> Sequence[Tool | Callable[..., Any]]:
@@ -112,13 +118,6 @@ class Toolset(Protocol):
 
     def close(self) -> Awaitable[None] | None:
         """Called when the turn ends, whatever happened; not when `open` raised."""
-
-
-def is_toolset(thing: object) -> TypeGuard[Toolset]:
-    """Whether something is a toolset: it can be opened and closed. Its `tools` may come into being in `open`."""
-    if isinstance(thing, type | Tool):
-        return False
-    return callable(getattr(thing, "open", None)) and callable(getattr(thing, "close", None))
 
 
 @overload
@@ -208,7 +207,7 @@ def as_tool(thing: object) -> Tool:
 def _said(thing: object) -> str:
     if inspect.isclass(thing):
         return f"the class {thing.__name__}; give an object or a function"
-    if is_toolset(thing):
+    if isinstance(thing, Toolset):
         return f"the toolset {type(thing).__name__}; return it from register_tools, or give its tools"
     return f"{type(thing).__name__} {thing!r:.80}"
 
