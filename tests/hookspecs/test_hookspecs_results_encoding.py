@@ -213,6 +213,7 @@ def test_a_tool_result_passes_content_private_data_and_error() -> None:
 
 
 HALF: Any = "\ud800x"
+HALF_BOOK = Book.model_construct(title=HALF)
 
 
 @pytest.mark.parametrize(

@@ -4,12 +4,13 @@ import functools
 import inspect
 import json
 from collections.abc import Callable
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
-from hookloop_hookspecs import ConfigError, Tool, ToolCall, ToolContext, tool
-from hookloop_hookspecs.tools import as_tool, is_async, is_toolset
+from hookloop_hookspecs import ConfigError, Tool, ToolCall, ToolContext, Toolset, tool
+from hookloop_hookspecs.tools import as_tool, is_async
 
 CONTEXT = ToolContext("c", "t", 1, ToolCall.of("f"), "key")
 
@@ -200,7 +201,7 @@ class Desk:
 
     def open(self) -> None:
         self.opened += 1
-        self.tools = [tool(edit), look]
+        self.tools: list[Tool | Callable[..., Any]] = [tool(edit), look]
 
     async def close(self) -> None:
         self.opened -= 1
@@ -208,16 +209,33 @@ class Desk:
 
 def test_a_toolset_whose_tools_come_with_open() -> None:
     desk = Desk()
-    assert is_toolset(desk)
+    assert isinstance(desk, Toolset)
     desk.open()
+    assert isinstance(desk, Toolset)
     assert [as_tool(each).name for each in desk.tools] == ["edit", "look"]
     with pytest.raises(ConfigError, match="not of the toolset Desk; return it from register_tools"):
         as_tool(desk)
 
 
+def test_whether_it_is_a_toolset_is_asked_before_it_is_open() -> None:
+    class Lazy:
+        @property
+        def tools(self) -> list[Tool]:
+            return self.found
+
+        def open(self) -> None:
+            self.found = [tool(edit)]
+
+        def close(self) -> None:
+            del self.found
+
+    assert isinstance(Lazy(), Toolset)
+    assert isinstance(SimpleNamespace(open=Desk.open, close=Desk.close, tools=[]), Toolset)
+
+
 @pytest.mark.parametrize("thing", [edit, tool(edit), Desk, None, "x", [edit]])
 def test_what_is_no_toolset(thing: object) -> None:
-    assert not is_toolset(thing)
+    assert not isinstance(thing, Toolset)
 
 
 def test_tools_are_frozen() -> None:
