@@ -156,7 +156,14 @@ def test_a_body_may_come_in_chunks(server: StrictServer) -> None:
 
 
 @pytest.mark.parametrize(
-    "junk", [b"\r\n\r\n", b"hello\r\n\r\n", b"GET / HTTP/1.1\r\ncontent-length: 9\r\n\r\nx", b"POST"]
+    "junk",
+    [
+        b"\r\n\r\n",
+        b"hello\r\n\r\n",
+        b"GET / HTTP/1.1\r\ncontent-length: 9\r\n\r\nx",
+        b"POST",
+        b"X / HTTP/1.1\r\ncontent-length: x\r\n\r\n",
+    ],
 )
 def test_junk_and_half_requests_harm_nobody(server: StrictServer, junk: bytes) -> None:
     port = urllib.parse.urlsplit(server.url).port
@@ -269,7 +276,7 @@ def test_deltas_are_cut_where_asked(server: StrictServer) -> None:
 @pytest.mark.parametrize("api", APIS)
 def test_network_chunks_may_end_anywhere(server: StrictServer, api: str, stream: bool) -> None:
     text = "héllo wörld, 你好 🎉"
-    server.play(*[Chunks(text, size=1), Chunks(text, at=[3, 40, 41]), text])
+    server.play(Chunks(text, size=1), Chunks(text, at=[3, 40, 41]), text)
     bodies = [post(server, api, stream=stream)[1] for _ in range(3)]
     assert len({_without_ids(body) for body in bodies}) == 1
     assert text[:5] in bodies[0].decode()
@@ -303,7 +310,12 @@ def test_raw_answers_are_sent_as_they_are(server: StrictServer) -> None:
 
 
 def test_events_are_sent_exactly_as_given(server: StrictServer) -> None:
-    odd = [calls(tc(0, "c1", "f", ""), tc(None, args=None)), chunk({"content": "x"}, usage=None), b": hm\n\n", DONE]
+    odd: list[Any] = [
+        calls(tc(0, "c1", "f", ""), tc(None, args=None)),
+        chunk({"content": "x"}, usage=None),
+        b": hm\n\n",
+        DONE,
+    ]
     server.play(Sse(odd))
     body = post(server, "chat", stream=True)[1].decode()
     listed = events(body.encode())
@@ -426,10 +438,17 @@ def test_lone_surrogates_of_a_script_are_escaped(server: StrictServer) -> None:
 
 
 def test_calls_and_thinking_come_in_order_in_whole_and_stream(server: StrictServer) -> None:
-    item = [think("hm", "s1"), say("so"), call("f", {"a": 1}, id="t1")]
+    item: Any = [think("hm", "s1"), say("so"), call("f", {"a": 1}, id="t1")]
     server.play(item, item)
     whole = json.loads(post(server, "messages")[1])["content"]
     listed = events(post(server, "messages", stream=True)[1])
     opened = [event["content_block"]["type"] for event in listed if event["type"] == "content_block_start"]
     assert [block["type"] for block in whole] == opened == ["thinking", "text", "tool_use"]
     assert {"type": "signature_delta", "signature": "s1"} in [event.get("delta") for event in listed]
+
+
+def test_a_large_answer_in_tiny_chunks_arrives_whole(server: StrictServer) -> None:
+    text = "é" * 1000
+    server.play(Chunks(Deltas(text, size=7), size=1))
+    listed = events(post(server, "chat", stream=True)[1])
+    assert "".join(event["choices"][0]["delta"].get("content") or "" for event in listed) == text

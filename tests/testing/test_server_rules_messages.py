@@ -71,7 +71,7 @@ def prop(name: str) -> Json:
     return {"type": "object", "properties": {name: {"type": "string"}}}
 
 
-MARK = {"cache_control": {"type": "ephemeral"}}
+MARK: Json = {"cache_control": {"type": "ephemeral"}}
 THINK = {"type": "enabled", "budget_tokens": 1024}
 HAIKU, OPUS, FIVE = "claude-haiku-4-5", "claude-opus-4-8", "claude-sonnet-5"
 SEARCH = {"type": "server_tool_use", "id": "srvtoolu_1", "name": "web_search", "input": {}}

@@ -192,9 +192,10 @@ def test_failures_are_the_typed_errors_of_the_sdks(server: StrictServer, claude:
         whole_message(claude, messages=[user()])
     assert (limited.value.type, limited.value.response.headers["retry-after"]) == ("rate_limit_error", "3")
     assert limited.value.request_id
-    for ask in (lambda: whole_completion(gpt, messages=[user()]), lambda: whole_response(gpt, input="x")):
-        with pytest.raises(openai.RateLimitError, match="slow"):
-            ask()
+    with pytest.raises(openai.RateLimitError, match="slow"):
+        whole_completion(gpt, messages=[user()])
+    with pytest.raises(openai.RateLimitError, match="slow"):
+        whole_response(gpt, input="x")
     with pytest.raises(anthropic.APIStatusError, match="busy"):
         whole_message(claude, messages=[user()])
 
@@ -242,3 +243,11 @@ def test_the_fixture_is_a_running_server(strict_server: StrictServer) -> None:
     strict_server.play("hello")
     with openai.OpenAI(base_url=strict_server.url + "/v1", api_key="k") as client:
         assert whole_completion(client, messages=[user()]).choices[0].message.content == "hello"
+
+
+@pytest.mark.strict_server(profile="mistral")
+def test_the_fixture_takes_options_from_its_marker(strict_server: StrictServer) -> None:
+    strict_server.play(call("f"))
+    with openai.OpenAI(base_url=strict_server.url + "/v1", api_key="k") as client:
+        [made] = whole_completion(client, messages=[user()]).choices[0].message.tool_calls
+    assert len(made.id) == 9

@@ -11,7 +11,8 @@ from typing import Any, TypeAlias
 
 JsonObject: TypeAlias = "dict[str, Any]"
 
-_BLANK_TEXT = "text"
+SIGNED = ("thinking", "redacted_thinking")
+"""The blocks that carry a signature, or are one."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,11 +69,14 @@ class Issued:
 
     def sign(self, body: Mapping[str, Any], content: Sequence[JsonObject]) -> None:
         """Note the thinking and the calls of an answer to this Messages request."""
+        if not any(block["type"] in SIGNED for block in content):
+            self.thinking_of_call |= {block["id"]: () for block in content if block["type"] == "tool_use"}
+            return
         trace = Trace.of(body)
         mine: list[str] = []
         model, asked = str(body.get("model", "")), str((body.get("thinking") or {}).get("type", ""))
         for block in content:
-            if block["type"] in ("thinking", "redacted_thinking"):
+            if block["type"] in SIGNED:
                 mine.append(signature_of(block))
                 signed = Signed(str(block.get("thinking", "")), model, asked, trace.digest(), trace.thinking)
                 self.signatures.setdefault(signature_of(block), []).append(signed)
@@ -137,9 +141,9 @@ class Trace:
     def add(self, role: str, block: JsonObject) -> None:
         """Go on by one block."""
         kind = block.get("type")
-        if kind in ("thinking", "redacted_thinking"):
+        if kind in SIGNED:
             self.thinking = signature_of(block)
-        elif kind != _BLANK_TEXT or str(block.get("text", "")).strip():
+        elif kind != "text" or str(block.get("text", "")).strip():
             self._feed([role, block])
 
     def digest(self) -> str:

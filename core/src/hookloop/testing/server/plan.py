@@ -115,11 +115,14 @@ def held(plan: Plan, until: Wait, after: int) -> Plan:
 def writes(plan: Plan) -> Sequence[Frame]:
     """The frames as they are written: neighbours joined, then cut into network chunks; waits between them."""
     joined: list[Frame] = []
+    run: list[bytes] = []
     for frame in plan.frames:
-        if isinstance(frame, bytes) and joined and isinstance(joined[-1], bytes):
-            joined[-1] += frame
+        if isinstance(frame, bytes):
+            run.append(frame)
         else:
-            joined.append(frame)
+            joined += [b"".join(run), frame] if run else [frame]
+            run = []
+    joined += [b"".join(run)] if run else []
     return _recut(joined, plan) if plan.size or plan.cuts else joined
 
 

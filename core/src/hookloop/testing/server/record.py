@@ -53,10 +53,14 @@ class Refusal:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Departure:
-    """A client that left before the end of its answer; `sent` counts the bytes that were written until then."""
+    """A client that left before the end of its answer; `sent` counts the bytes that were written until then.
+
+    `written`: the whole answer was, and the client closed its connection with a part of it unread.
+    """
 
     request: Recorded | None
     sent: int
+    written: bool = False
 
 
 def api_of(path: str) -> Api | None:

@@ -6,6 +6,7 @@ import json
 import threading
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from types import TracebackType
 from typing import Any
 
@@ -17,7 +18,7 @@ from .record import Api, Departure, Recorded, Refusal, Violation, api_of
 from .rules import PROFILES, check_chat, check_messages, check_responses
 from .shapes import error_body, request_id_header
 from .steps import Raw, Step
-from .wire import HttpRequest, Listener
+from .wire import HttpRequest, Leave, Listener
 
 DEFAULT_OFF = ("tools_missing", "single_call")
 """What only some routes and templates ask."""
@@ -114,17 +115,17 @@ class StrictServer:
         """Every rule that a request breaks, the one that the API would name first."""
         return _CHECKS[request.api](self, request)
 
-    def _handle(self, http: HttpRequest) -> tuple[Plan, Callable[[int], None]]:
+    def _handle(self, http: HttpRequest) -> tuple[Plan, Leave]:
         api = api_of(http.path)
         if http.method != "POST" or api is None:
             unknown = self._unknown(http)
             bare = replace(unknown, frames=()) if http.method == "HEAD" else unknown
-            return bare, lambda sent: self._left(None, sent)
+            return bare, partial(self._left, None)
         request, faults = _record(api, http)
         with self._lock:
             self.requests.append(request)
         plan = self._answer(request, faults)
-        return plan, lambda sent: self._left(request, sent)
+        return plan, partial(self._left, request)
 
     def _answer(self, request: Recorded, faults: list[Violation]) -> Plan:
         if not faults and self.strict:
@@ -170,9 +171,9 @@ class StrictServer:
         message = f"Invalid URL ({http.method} {http.path})" if api == "chat" else "Not Found"
         return self._error(api, Violation("not_found", message, 404, ""))
 
-    def _left(self, request: Recorded | None, sent: int) -> None:
+    def _left(self, request: Recorded | None, sent: int, written: bool) -> None:
         with self._lock:
-            self.departures.append(Departure(request, sent))
+            self.departures.append(Departure(request, sent, written))
 
 
 def _record(api: Api, http: HttpRequest) -> tuple[Recorded, list[Violation]]:

@@ -38,8 +38,11 @@ class HttpRequest:
     body: bytes
 
 
-Handler = Callable[[HttpRequest], "tuple[Plan, Callable[[int], None]]"]
-"""Answers a request with a plan, and with what to call with the bytes sent when the client leaves too early."""
+Leave = Callable[[int, bool], None]
+"""Called when a client leaves too early: with the bytes sent until then, and whether they were the whole answer."""
+
+Handler = Callable[[HttpRequest], "tuple[Plan, Leave]"]
+"""Answers a request with a plan, and with what to call when the client leaves too early."""
 
 
 class Connection:
@@ -54,7 +57,7 @@ class Connection:
 
     def serve(self) -> None:
         """Run until the connection ends; the socket is closed then."""
-        left: Callable[[int], None] = _ignore
+        left: Leave = _ignore
         sent = 0
         try:
             while (request := self._read()) is not None:
@@ -63,9 +66,9 @@ class Connection:
                 if plan.ending in ("reset", "close"):
                     break
         except ClientLeft as gone:
-            left(gone.sent)
+            left(gone.sent, False)
         except ConnectionResetError:
-            left(sent)  # while idle: the client closed with a part of its answer unread
+            left(sent, True)  # while idle: the client closed with a part of its answer unread
         except BrokenRequestError:
             return
         finally:
@@ -91,11 +94,11 @@ class Connection:
         headers = {name.strip().lower(): value.strip() for name, _, value in pairs}
         if headers.get("transfer-encoding", "").lower() == "chunked":
             return HttpRequest(method, path, headers, self._chunked())
-        return HttpRequest(method, path, headers, self._exactly(int(headers.get("content-length", 0))))
+        return HttpRequest(method, path, headers, self._exactly(_number(headers.get("content-length", "0"), 10)))
 
     def _chunked(self) -> bytes:
         parts: list[bytes] = []
-        while size := int((self._until(b"\r\n") or b"0").split(b";")[0], 16):
+        while size := _number((self._until(b"\r\n") or b"").split(b";")[0].decode("latin-1"), 16):
             parts.append(self._exactly(size + 2)[:-2])
         self._until(b"\r\n")
         return b"".join(parts)
@@ -131,21 +134,22 @@ class Connection:
         while frames and not isinstance(first := frames[0], bytes):
             self._wait(first, 0)
             del frames[0]
-        sent, pending = 0, _head(plan)
+        sent, pending = 0, [_head(plan)]
         for frame in frames:
             if isinstance(frame, bytes):
-                pending += _framed(frame, plan)
+                pending.append(_framed(frame, plan))
             else:
                 sent += self._send(pending, sent)
-                pending = b""
+                pending.clear()
                 self._wait(frame, sent)
         if plan.chunked and plan.ending in ("end", "eof"):
-            pending += b"0\r\n\r\n"
+            pending.append(b"0\r\n\r\n")
         sent += self._send(pending, sent)
         self._end(plan.ending)
         return sent
 
-    def _send(self, data: bytes, before: int) -> int:
+    def _send(self, parts: list[bytes], before: int) -> int:
+        data = b"".join(parts)
         try:
             self._sock.sendall(data)
         except OSError as error:
@@ -180,6 +184,13 @@ class Connection:
             self._sock.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
 
 
+def _number(text: str, base: int) -> int:
+    try:
+        return int(text, base)
+    except ValueError as error:
+        raise BrokenRequestError(f"not a length: {text!r}") from error
+
+
 def _framed(data: bytes, plan: Plan) -> bytes:
     return b"%x\r\n%s\r\n" % (len(data), data) if plan.chunked and data else data
 
@@ -199,7 +210,7 @@ def _head(plan: Plan) -> bytes:
     return ("\r\n".join(lines) + "\r\n\r\n").encode("latin-1", "replace")
 
 
-def _ignore(sent: int) -> None:
+def _ignore(sent: int, written: bool) -> None:
     """Nobody to tell: no answer was under way."""
 
 

@@ -8,7 +8,7 @@ from typing import Any
 from hookloop.testing.server.issued import Issued
 from hookloop.testing.server.record import Violation
 
-from . import chat, chat_profiles, messages, messages_thinking, messages_tools, responses, responses_items
+from . import chat, chat_profiles, chat_tools, messages, messages_thinking, messages_tools, responses, responses_items
 from .chat_view import ChatView
 from .messages_view import MessagesView
 from .profiles import PROFILES
@@ -16,7 +16,7 @@ from .registry import Rulebook
 from .responses_view import ResponsesView
 
 MESSAGES = Rulebook(messages.RULES, messages_tools.RULES, messages_thinking.RULES)
-CHAT = chat.RULES
+CHAT = Rulebook(chat.RULES, chat_tools.RULES)
 CHAT_PROFILES = chat_profiles.RULES
 RESPONSES = Rulebook(responses.RULES, responses_items.RULES)
 

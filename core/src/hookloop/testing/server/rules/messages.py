@@ -185,10 +185,11 @@ def _block_role(view: MessagesView) -> Iterable[Finding]:
 @rule("block_field", "sdk", gate=True)
 def _block_field(view: MessagesView) -> Iterable[Finding]:
     """Blocks have their fields, of their types, and no others."""
-    for line, index, block in view.numbered():
-        kind = str(block.get("type"))
+    for line, index, block in view.placed(*BLOCK_FIELDS):
+        kind = block["type"]
         where = f"{line.path}.content.{index}.{kind}"
-        for name in block.keys() - BLOCK_FIELDS.get(kind, block.keys()):
+        known = BLOCK_FIELDS[kind]
+        for name in () if known.issuperset(block) else sorted(block.keys() - known):
             if (kind, name) not in (("thinking", "cache_control"), ("redacted_thinking", "cache_control")):
                 yield f"{where}.{name}: Extra inputs are not permitted"
         for name, expected in BLOCK_REQUIRED.get(kind, {}).items():
@@ -201,7 +202,7 @@ def _block_field(view: MessagesView) -> Iterable[Finding]:
 @rule("image", "doc")
 def _image(view: MessagesView) -> Iterable[Finding]:
     """Images are base64 of four media types, or a URL or file id."""
-    for line, index, block in view.numbered():
+    for line, index, block in view.placed("image", "tool_result"):
         for image in (block, *_parts(block)):
             if image.get("type") == "image":
                 yield from (f"{line.path}.content.{index}.image.source.{why}" for why in _image_faults(image))

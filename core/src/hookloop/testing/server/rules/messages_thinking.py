@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 
-from hookloop.testing.server.issued import Issued, Signed, Trace, signature_of
+from hookloop.testing.server.issued import SIGNED, Issued, Signed, Trace, signature_of
 
-from .messages_view import SIGNED, Block, Line, MessagesView
+from .messages_view import Block, Line, MessagesView
 from .registry import Finding, Rulebook
 
 RULES: Rulebook[MessagesView] = Rulebook()
@@ -130,9 +130,7 @@ def _signature(view: MessagesView) -> Iterable[Finding]:
     if view.issued is None:
         return
     latest = _latest(view)
-    for line, index, block in view.numbered():
-        if block.get("type") not in SIGNED:
-            continue
+    for line, index, block in view.placed(*SIGNED):
         if signature_of(block) not in view.issued.signatures or (line is not latest and _changed(block, view.issued)):
             yield f"{line.path}.content.{index}: {_INVALID}"
 
@@ -141,7 +139,7 @@ def _signature(view: MessagesView) -> Iterable[Finding]:
 def _thinking_prefix(view: MessagesView) -> Iterable[Finding]:
     """Preserved thinking: what came before a thinking block is what came before it when it was issued."""
     bound = view.model.binds_thinking if view.preserved is None else view.preserved
-    if view.issued is None or not bound or _drops_blocks(view):
+    if view.issued is None or not bound or _drops_blocks(view) or not view.placed(*SIGNED):
         return
     trace = Trace(view.body.get("system"), view.body.get("tools"))
     for line, index, block in view.numbered():

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import re
-from collections import Counter
 from collections.abc import Iterable, Mapping
 
 from .messages import RESULT_PARTS
 from .messages_view import TOOL_FIELDS, Block, Line, MessagesView
-from .registry import Finding, Rulebook, fault
+from .registry import Finding, Rulebook, doubled, fault
 from .schemas import properties, top_unions
 
 RULES: Rulebook[MessagesView] = Rulebook()
@@ -32,15 +31,15 @@ def _tool_name(view: MessagesView) -> Iterable[Finding]:
     for index, tool in _custom(view):
         if not _NAME.fullmatch(str(tool.get("name", ""))):
             yield f"tools.{index}.custom.name: String should match pattern '^[a-zA-Z0-9_-]{{1,64}}$'"
-    for line, index, block in view.numbered():
-        if block.get("type") == "tool_use" and not _NAME.fullmatch(str(block.get("name", ""))):
+    for line, index, block in view.placed("tool_use"):
+        if not _NAME.fullmatch(str(block.get("name", ""))):
             yield f"{line.path}.content.{index}.tool_use.name: String should match pattern '^[a-zA-Z0-9_-]{{1,64}}$'"
 
 
 @rule("tool_unique")
 def _tool_unique(view: MessagesView) -> Iterable[Finding]:
     """No two tools of one name."""
-    if any(count > 1 for count in Counter(tool.get("name") for tool in view.tools if tool.get("name")).values()):
+    if doubled(tool["name"] for tool in view.tools if tool.get("name")):
         yield "tools: Tool names must be unique."
 
 
@@ -136,9 +135,9 @@ def _tools_missing(view: MessagesView) -> Iterable[Finding]:
 @rule("tool_id")
 def _tool_id(view: MessagesView) -> Iterable[Finding]:
     """Ids of calls are letters, digits, `_` and `-`."""
-    for line, index, block in view.numbered():
-        key = {"tool_use": "id", "tool_result": "tool_use_id"}.get(str(block.get("type")))
-        if key and not _ID.fullmatch(str(block.get(key, ""))):
+    for line, index, block in view.placed("tool_use", "tool_result"):
+        key = "id" if block["type"] == "tool_use" else "tool_use_id"
+        if not _ID.fullmatch(str(block.get(key, ""))):
             where = f"{line.path}.content.{index}.{block['type']}.{key}"
             yield f"{where}: String should match pattern '^[a-zA-Z0-9_-]+$'"
 
@@ -146,16 +145,15 @@ def _tool_id(view: MessagesView) -> Iterable[Finding]:
 @rule("tool_id_unique")
 def _tool_id_unique(view: MessagesView) -> Iterable[Finding]:
     """No two calls of one id in the whole request."""
-    counts = Counter(str(block.get("id")) for line in view.lines for block in line.of("tool_use"))
-    if any(count > 1 for count in counts.values()):
+    if doubled(block["id"] for _, _, block in view.placed("tool_use")):
         yield "messages: `tool_use` ids must be unique"
 
 
 @rule("tool_input")
 def _tool_input(view: MessagesView) -> Iterable[Finding]:
     """A call's input is an object, never a JSON string."""
-    for line, index, block in view.numbered():
-        if block.get("type") in ("tool_use", "server_tool_use") and not isinstance(block.get("input"), dict):
+    for line, index, block in view.placed("tool_use", "server_tool_use"):
+        if not isinstance(block.get("input"), dict):
             yield f"{line.path}.content.{index}.{block['type']}.input: Input should be a valid dictionary"
 
 
@@ -205,21 +203,20 @@ def _tool_result_orphan(view: MessagesView) -> Iterable[Finding]:
 def _tool_result_twice(view: MessagesView) -> Iterable[Finding]:
     """One result for each call."""
     for line in view.lines:
-        counts = Counter(str(block.get("tool_use_id")) for block in line.of("tool_result"))
-        for call, count in counts.items():
-            if count > 1:
-                yield (
-                    f"{line.path}: each tool_use must have a single result. Found multiple `tool_result` blocks with "
-                    f"id: {call}"
-                )
+        results = line.of("tool_result")
+        for call in doubled(block["tool_use_id"] for block in results) if len(results) > 1 else ():
+            yield (
+                f"{line.path}: each tool_use must have a single result. Found multiple `tool_result` blocks with "
+                f"id: {call}"
+            )
 
 
 @rule("tool_result_content", "doc")
 def _tool_result_content(view: MessagesView) -> Iterable[Finding]:
     """A result's content is absent, a string, or a list of parts that results may hold."""
-    for line, index, block in view.numbered():
+    for line, index, block in view.placed("tool_result"):
         content = block.get("content")
-        if block.get("type") != "tool_result" or content is None or isinstance(content, str):
+        if content is None or isinstance(content, str):
             continue
         where = f"{line.path}.content.{index}.tool_result.content"
         if not isinstance(content, list):
@@ -232,8 +229,8 @@ def _tool_result_content(view: MessagesView) -> Iterable[Finding]:
 @rule("is_error_text", "guess")
 def _is_error_text(view: MessagesView) -> Iterable[Finding]:
     """An error result holds text only."""
-    for line, index, block in view.numbered():
-        content = block.get("content") if block.get("type") == "tool_result" and block.get("is_error") else None
+    for line, index, block in view.placed("tool_result"):
+        content = block.get("content") if block.get("is_error") else None
         parts = [part for part in content if isinstance(part, Mapping)] if isinstance(content, list) else []
         if any(part.get("type") != "text" for part in parts):
             yield f'{line.path}.content.{index}.tool_result: all content must be type "text" if `is_error` is true'
@@ -242,19 +239,18 @@ def _is_error_text(view: MessagesView) -> Iterable[Finding]:
 @rule("toolset", "doc")
 def _toolset(view: MessagesView) -> Iterable[Finding]:
     """A call's `toolset_name` is echoed on its result."""
-    named = {b.get("id"): b.get("toolset_name") for line in view.lines for b in line.of("tool_use")}
-    for line in view.lines:
-        for block in line.of("tool_result"):
-            asked = named.get(block.get("tool_use_id"))
-            if asked and block.get("toolset_name") != asked:
-                yield f"{line.path}: `toolset_name` of a `tool_result` must equal that of its `tool_use`: {asked}"
+    named = {block["id"]: block["toolset_name"] for _, _, block in view.placed("tool_use") if block.get("toolset_name")}
+    for line, _, block in view.placed("tool_result") if named else ():
+        asked = named.get(block["tool_use_id"])
+        if asked and block.get("toolset_name") != asked:
+            yield f"{line.path}: `toolset_name` of a `tool_result` must equal that of its `tool_use`: {asked}"
 
 
 @rule("server_id")
 def _server_id(view: MessagesView) -> Iterable[Finding]:
     """Ids of server tool calls begin with `srvtoolu_`."""
-    for line, index, block in view.numbered():
-        if block.get("type") == "server_tool_use" and not _SERVER_ID.fullmatch(str(block.get("id", ""))):
+    for line, index, block in view.placed("server_tool_use"):
+        if not _SERVER_ID.fullmatch(str(block.get("id", ""))):
             where = f"{line.path}.content.{index}.server_tool_use.id"
             yield f"{where}: String should match pattern '^srvtoolu_[a-zA-Z0-9_]+$'"
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, TypeAlias
 
 from hookloop.testing.server.issued import Issued
 
@@ -70,7 +70,6 @@ TOOL_FIELDS = names(
 )
 ASSISTANT_ONLY = frozenset({"thinking", "redacted_thinking", "tool_use", "server_tool_use", "mcp_tool_use"})
 USER_ONLY = frozenset({"tool_result", "image", "document", "search_result", "container_upload"})
-SIGNED = ("thinking", "redacted_thinking")
 
 
 @dataclass(slots=True)
@@ -92,6 +91,9 @@ class Line:
         return [block for block in self.blocks if block.get("type") in kinds]
 
 
+Placed: TypeAlias = tuple[Line, int, Block]
+
+
 @dataclass(slots=True)
 class MessagesView:
     """A request, its lines, its model, and the ledger of the server where there is one."""
@@ -102,10 +104,18 @@ class MessagesView:
     preserved: bool | None = None
     model: Claude = field(init=False)
     lines: list[Line] = field(init=False)
+    _placed: dict[str, list[Placed]] = field(init=False)
 
     def __post_init__(self) -> None:
         self.model = claude(str(self.body.get("model", "")))
         self.lines = list(_lines(self.body.get("messages")))
+        self._placed = {}
+        for placed in self.numbered():
+            self._placed.setdefault(str(placed[2].get("type")), []).append(placed)
+
+    def placed(self, *kinds: str) -> list[Placed]:
+        """Every block of these types with its line and its index in it; of one type in the order of the request."""
+        return [placed for kind in kinds for placed in self._placed.get(kind, ())]
 
     @property
     def tools(self) -> list[Block]:
@@ -137,7 +147,7 @@ class MessagesView:
         start = next((line.index for line in reversed(self.lines) if _asks(line)), -1)
         return [line for line in self.lines if line.index > start]
 
-    def numbered(self) -> Iterator[tuple[Line, int, Block]]:
+    def numbered(self) -> Iterator[Placed]:
         """Every block with its line and its index in it."""
         for line in self.lines:
             for index, block in enumerate(line.blocks):

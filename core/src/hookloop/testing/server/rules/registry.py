@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Generic, Literal, TypeAlias, TypeVar
@@ -75,3 +76,11 @@ def fault(message: str, status: int = 400, code: str | None = None, param: str |
 def names(text: str) -> frozenset[str]:
     """The words of a text, for tables that are read more often than changed."""
     return frozenset(text.split())
+
+
+def doubled(values: Iterable[str]) -> list[str]:
+    """The values that stand more than once, in their order."""
+    listed = list(values)
+    if len(set(listed)) == len(listed):
+        return []
+    return [value for value, count in Counter(listed).items() if count > 1]

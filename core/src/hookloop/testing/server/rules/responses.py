@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Iterable, Mapping
 
 from .openai_shared import (
@@ -15,7 +14,7 @@ from .openai_shared import (
     temperature_faults,
     wrong_type,
 )
-from .registry import Finding, Rulebook, fault
+from .registry import Finding, Rulebook, doubled, fault
 from .responses_view import (
     CALLS,
     ID_PREFIX,
@@ -23,7 +22,6 @@ from .responses_view import (
     MOVED,
     OUTPUTS,
     TOP_FIELDS,
-    JsonObject,
     ResponsesView,
     kind_of,
 )
@@ -197,8 +195,7 @@ def _item_id(view: ResponsesView) -> Iterable[Finding]:
 @rule("item_twice")
 def _item_twice(view: ResponsesView) -> Iterable[Finding]:
     """No item's id stands twice in the input and its chain."""
-    ids = Counter(str(item["id"]) for item in (*view.chain, *view.items) if item.get("id"))
-    for key in (key for key, count in ids.items() if count > 1):
+    for key in doubled(str(item["id"]) for item in (*view.chain, *view.items) if item.get("id")):
         text = f"Duplicate item found with id {key}. Remove duplicate items from your input and try again."
         yield fault(text, param="input")
 
@@ -207,8 +204,9 @@ def _item_twice(view: ResponsesView) -> Iterable[Finding]:
 def _call_twice(view: ResponsesView) -> Iterable[Finding]:
     """No two calls, and no two outputs, of one call id."""
     for kinds in (CALLS, OUTPUTS):
-        ids = Counter(str(item.get("call_id")) for item in (*view.chain, *view.resolved()) if kind_of(item) in kinds)
-        for key in (key for key, count in ids.items() if count > 1):
+        for key in doubled(
+            str(item.get("call_id")) for item in (*view.chain, *view.resolved()) if kind_of(item) in kinds
+        ):
             yield fault(f"Duplicate item found with call_id {key}.", param="input")
 
 
@@ -216,14 +214,11 @@ def _call_twice(view: ResponsesView) -> Iterable[Finding]:
 def _call_orphan(view: ResponsesView) -> Iterable[Finding]:
     """Every call, also of the chain, has an output behind it."""
     items = [*view.chain, *view.resolved()]
+    last = {str(item.get("call_id")): at for at, item in enumerate(items) if kind_of(item) in OUTPUTS}
     for at, item in enumerate(items):
-        if kind_of(item) in CALLS and not _answered(items[at + 1 :], item):
+        if kind_of(item) in CALLS and last.get(str(item.get("call_id")), -1) < at:
             text = f"No tool output found for function call {item.get('call_id')}."
             yield fault(text, param="input")
-
-
-def _answered(later: list[JsonObject], call: JsonObject) -> bool:
-    return any(kind_of(item) in OUTPUTS and item.get("call_id") == call.get("call_id") for item in later)
 
 
 @rule("output_orphan")
