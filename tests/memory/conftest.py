@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import getpass
 import os
 import shutil
 import socket
@@ -18,7 +19,7 @@ from typing import Any
 import pymysql
 import pytest
 import redis
-from tenacity import Retrying, retry_if_exception_type, stop_after_delay, wait_fixed
+from tenacity import RetryError, Retrying, stop_after_delay, stop_any, wait_fixed
 
 from hookloop.memory import InProcessMemory
 from hookloop_redis import RedisMemory
@@ -26,6 +27,7 @@ from hookloop_sql import SqlMemory
 from hookloop_transcript import TranscriptMemory
 
 START_SECONDS = 60
+STARTS = 3
 WRITER = Path(__file__).with_name("memory_writer.py")
 
 
@@ -50,24 +52,36 @@ def free_port() -> int:
         return port
 
 
-def until_up(connect: Callable[[], Any], error: type[Exception]) -> None:
-    """Wait until a server answers."""
-    policy = Retrying(
-        retry=retry_if_exception_type(error), stop=stop_after_delay(START_SECONDS), wait=wait_fixed(0.05), reraise=True
-    )
-    policy(connect)
+@contextmanager
+def serving(command: Callable[[int], Sequence[str]], probe: Callable[[int], Any], log: Path) -> Iterator[int]:
+    """A server on a free port, once it answers; stopped at the end. Somebody else may take the port first: then another."""
+    for _ in range(STARTS):
+        port = free_port()
+        with running(command(port), log) as process:
+            if _answers(process, lambda port=port: probe(port)):
+                yield port
+                return
+    pytest.fail(f"the server does not start:\n{log.read_text('utf-8', 'replace')[-3000:]}")
+
+
+def _answers(process: subprocess.Popen[bytes], probe: Callable[[], Any]) -> bool:
+    """Wait until a server answers; False when it died or does not."""
+    stop = stop_any(stop_after_delay(START_SECONDS), lambda state: process.poll() is not None)
+    try:
+        Retrying(stop=stop, wait=wait_fixed(0.05))(probe)
+    except RetryError:
+        return False
+    return True
 
 
 @contextmanager
 def running(command: Sequence[str], log: Path) -> Iterator[subprocess.Popen[bytes]]:
-    """A server process, stopped at the end."""
-    with log.open("wb") as output:
-        process = subprocess.Popen(command, stdout=output, stderr=subprocess.STDOUT)
+    """A process, stopped at the end."""
+    with log.open("wb") as output, subprocess.Popen(command, stdout=output, stderr=subprocess.STDOUT) as process:
         try:
             yield process
         finally:
             process.terminate()
-            process.wait(START_SECONDS)
 
 
 @pytest.fixture(scope="session")
@@ -88,22 +102,21 @@ def postgres(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
 def mariadb(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     """The URL of a MariaDB server."""
     _installed("mariadbd", "mariadb-server")
-    folder, port = tmp_path_factory.mktemp("maria"), free_port()
-    folder.chmod(0o777)
-    for parent in folder.parents[:2]:
-        parent.chmod(0o755)
-    data, user = folder / "data", ["--user=mysql"] if os.geteuid() == 0 else []
-    base = ["--no-defaults", *user, f"--datadir={data}"]
+    folder = tmp_path_factory.mktemp("maria")
+    base = ["--no-defaults", f"--user={getpass.getuser()}", f"--datadir={folder / 'data'}"]
     subprocess.run(
         ["mariadb-install-db", *base, "--auth-root-authentication-method=normal"], check=True, capture_output=True
     )
-    sockets = [f"--socket={folder}/s", f"--port={port}", "--bind-address=127.0.0.1", f"--pid-file={folder}/pid"]
-    with running(["mariadbd", *base, *sockets], folder / "log"):
-        until_up(
-            lambda: pymysql.connect(host="127.0.0.1", port=port, user="root").close(), pymysql.err.OperationalError
-        )
+
+    def command(port: int) -> list[str]:
+        place = [f"--socket={folder}/s", f"--port={port}", "--bind-address=127.0.0.1", f"--pid-file={folder}/pid"]
+        return ["mariadbd", *base, *place]
+
+    def database(port: int) -> None:
         with pymysql.connect(host="127.0.0.1", port=port, user="root") as connection, connection.cursor() as cursor:
             cursor.execute("CREATE DATABASE hookloop")
+
+    with serving(command, database, folder / "log") as port:
         yield f"mariadb://root@127.0.0.1:{port}/hookloop"
 
 
@@ -134,10 +147,14 @@ def redis_debian(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
 
 
 def _redis(program: str, folder: Path) -> Iterator[str]:
-    port = free_port()
-    command = [program, "--port", str(port), "--bind", "127.0.0.1", "--dir", str(folder), "--save", ""]
-    with running(command, folder / "log"), redis.Redis(port=port) as client:
-        until_up(client.ping, redis.ConnectionError)
+    def command(port: int) -> list[str]:
+        return [program, "--port", str(port), "--bind", "127.0.0.1", "--dir", str(folder), "--save", ""]
+
+    def ping(port: int) -> None:
+        with redis.Redis(port=port) as client:
+            client.ping()
+
+    with serving(command, ping, folder / "log") as port:
         yield f"redis://127.0.0.1:{port}/0"
 
 

@@ -206,7 +206,7 @@ FAULTS: dict[str, Faulty] = {
     "repeated_turn_is_skipped": storing(_renumbered),
     "scopes_are_apart": OneScope,
     "names_are_apart": naming(str.lower),
-    "bad_names_are_refused": naming(lambda name: name[:4000]),
+    "bad_names_are_refused": naming(lambda name: name[:400]),
     "keeper_lists_and_deletes": OldestFirst,
     "every_kind_comes_back": bodies(lambda body: replace(body, behind=()) if isinstance(body, Said) else body),
     "order_is_the_number": entries(lambda found, query: sorted(found, key=lambda entry: entry.body.kind)),
