@@ -137,3 +137,38 @@ def test_the_command_ends_well(tmp_path: Path, without_keys: None) -> None:
     assert done.returncode == 0, done.stderr
     assert "1  booked  Beijing-Shanghai G123" in done.stdout
     assert (tmp_path / "booking.db").exists()
+
+
+def test_everything_can_be_switched_on_in_a_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "hookloop.toml").write_text(
+        """
+model = "offline:rules"
+order = ["booking", "feedback", "prompt-log"]
+
+[plugins.booking]
+enabled = true
+options = { url = "sqlite:///own.db" }
+
+[plugins.feedback]
+enabled = true
+options = { tool = "book", text = "Wish a good journey." }
+
+[plugins.fallback]
+enabled = true
+options = { providers = ["offline:rules"] }
+
+[plugins.prompt-log]
+enabled = true
+options = { file = "prompts.log" }
+""",
+        encoding="utf-8",
+    )
+    with Agent.from_config("hookloop.toml") as agent:
+        outcome = run(agent, "我想订一张票")
+
+    assert "已为您预订" in outcome.text
+    assert [ticket.id for ticket in BookingService("sqlite:///own.db").booked()] == [1]
+    log = (tmp_path / "prompts.log").read_text(encoding="utf-8")
+    in_order(log, "── round 1 · tool book ── done", "·· plugin feedback adds in next_instructions", "── round 2 · sent")
+    assert "user (feedback, next_instructions) │ Wish a good journey." in log

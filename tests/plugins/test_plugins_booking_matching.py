@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from hookloop_booking.matching import match, nearest
@@ -128,6 +128,7 @@ def test_a_route_has_a_chinese_name_where_it_can_be_read() -> None:
     assert in_chinese("a riddle") == "a riddle"
 
 
+@settings(deadline=None)
 @given(st.text(max_size=60))
 def test_any_text_gives_tickets_or_the_nearest_ones_in_order(text: str) -> None:
     result = match(text, TICKETS)
@@ -146,6 +147,7 @@ wishes = st.one_of(
 )
 
 
+@settings(deadline=None)
 @given(wishes)
 def test_a_wish_put_in_few_words_means_the_same(text: str) -> None:
     wish = read_wish(text)
@@ -160,6 +162,7 @@ def test_a_wish_put_in_few_words_means_the_same(text: str) -> None:
     assert bool(again.strange) == bool(wish.strange)
 
 
+@settings(deadline=None)
 @given(
     st.sampled_from(TICKETS),
     st.sampled_from(["{}", "please book {}", "cancel {}!", "我要订 {}", "  {}  ", "the {} one"]),

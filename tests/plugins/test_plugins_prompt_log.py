@@ -10,7 +10,7 @@ from typing import Any, get_args
 
 import pluggy
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from pydantic import ValidationError
 
@@ -262,6 +262,7 @@ def test_every_kind_of_event_is_among_the_tested() -> None:
     assert set(get_args(ev.Event)) - tested == {ev.TextPiece, ev.ThinkingPiece, ev.CallPiece}
 
 
+@settings(deadline=None)
 @given(st.text(st.characters(codec=None), max_size=300))
 def test_names_are_one_bounded_printable_line(text: str) -> None:
     line = name(text)
@@ -270,6 +271,7 @@ def test_names_are_one_bounded_printable_line(text: str) -> None:
     assert len(line) <= 121
 
 
+@settings(deadline=None)
 @given(st.text(max_size=300), st.integers(40, 200))
 def test_texts_stand_behind_a_margin(text: str, limit: int) -> None:
     lines = block("user", text, limit)
