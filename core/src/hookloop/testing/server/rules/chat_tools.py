@@ -158,7 +158,8 @@ def _choice_tools(view: ChatView) -> Iterable[Finding]:
 def _choice_name(view: ChatView) -> Iterable[Finding]:
     """A tool choice is a known word, or names one of the tools."""
     choice = view.body.get("tool_choice")
-    if isinstance(choice, str) and choice not in ("auto", "none", "required", "any"):
+    known = ("auto", "none", "required", *(("any",) if view.profile == "mistral" else ()))
+    if isinstance(choice, str) and choice not in known:
         yield fault(f"Invalid value: '{choice}'.", code="invalid_value", param="tool_choice")
     if isinstance(choice, Mapping) and choice.get("type") == "function" and view.tools:
         named = choice.get("function")

@@ -40,7 +40,10 @@ PARTS: Mapping[str, frozenset[str]] = {
 
 @dataclass(slots=True)
 class ChatView:
-    """A request, its messages, its model, the profile of the server, and its ledger where there is one."""
+    """A request, its messages, its model, the profile of the server, and its ledger where there is one.
+
+    Compatible servers have rules of their own for every model, so that with a profile the model's name says nothing.
+    """
 
     body: Mapping[str, Any]
     headers: Mapping[str, str] | None = None
@@ -50,7 +53,7 @@ class ChatView:
     messages: list[JsonObject] = field(init=False)
 
     def __post_init__(self) -> None:
-        self.model = openai_model(str(self.body.get("model", "")))
+        self.model = openai_model("" if self.profile else str(self.body.get("model", "")))
         given = self.body.get("messages")
         self.messages = [m for m in given if isinstance(m, dict)] if isinstance(given, list) else []
 

@@ -40,7 +40,7 @@ PROFILES: Mapping[str, ServerProfile] = {
         call_fields=names("extra_content"),
     ),
     "vllm": ServerProfile(
-        names("arguments_object single_call"), message_fields=names("reasoning reasoning_content name")
+        names("arguments_object single_call system_first"), message_fields=names("reasoning reasoning_content name")
     ),
     "llama.cpp": ServerProfile(
         names("arguments_object alternation system_first content_and_thinking"),
