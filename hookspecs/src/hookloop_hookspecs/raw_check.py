@@ -16,7 +16,7 @@ from .arguments import ArgumentsError, Path, quoted
 from .errors import ConfigError
 from .mending import Fault, Faulty, mended
 from .parameters import EMPTY, Reading
-from .refs import Schema, reference, target
+from .refs import MAPS, Schema, reference, subschemas, target
 
 _IS: Final[Mapping[str, Callable[[Any], bool]]] = {
     "string": lambda value: isinstance(value, str),
@@ -118,8 +118,15 @@ def _own_faults(schema: Schema, value: Any, path: Path) -> Iterator[Fault]:
 def _schemas_of(name: str, schema: Schema, properties: Mapping[str, Any]) -> list[Any]:
     """The schemas that a member of an object must obey; False where it may not be there."""
     found = [properties[name]] if name in properties else []
-    found += [part for pattern, part in schema.get("patternProperties", {}).items() if re.search(pattern, name)]
+    found += [part for pattern, part in schema.get("patternProperties", {}).items() if _matches(pattern, name)]
     return found or [schema.get("additionalProperties", True)]
+
+
+def _matches(pattern: str, name: str) -> bool:
+    try:
+        return re.search(pattern, name) is not None
+    except re.error:  # a pattern of another dialect than Python's: the function has to judge
+        return True
 
 
 def _followed(root: Schema, ref: str) -> Any:
@@ -150,7 +157,29 @@ def read_schema(given: Mapping[str, Any] | str, label: str) -> Schema:
     schema = {"type": "object", "properties": {}, **schema}
     if schema["type"] != "object" or not isinstance(schema["properties"], dict):
         raise ConfigError(f"{label}: the schema is not that of an object with properties: {quoted(schema)}")
+    _well_formed(schema, label)
     return schema
+
+
+_SHAPES: Final[Mapping[str, type | tuple[type, ...]]] = {
+    "type": (str, list),
+    "required": list,
+    "enum": list,
+    "prefixItems": list,
+    **dict.fromkeys(("anyOf", "oneOf", "allOf"), list),
+    **dict.fromkeys(MAPS, dict),
+}
+
+
+def _well_formed(schema: Any, label: str) -> None:
+    """Look at the schema and all within, so that checking arguments meets no surprise."""
+    if not isinstance(schema, dict | bool):
+        raise ConfigError(f"{label}: {quoted(schema)} stands where the schema has to have a schema")
+    for key, value in schema.items() if isinstance(schema, dict) else ():
+        if key in _SHAPES and not isinstance(value, _SHAPES[key]):
+            raise ConfigError(f"{label}: {key!r} of the schema cannot be {quoted(value)}")
+    for inner in subschemas(schema):
+        _well_formed(inner, label)
 
 
 def _fitting(schema: Schema, reading: Reading) -> None:

@@ -12,6 +12,7 @@ from dataclasses import dataclass, replace
 from enum import Enum
 from typing import Any, Final
 
+from pydantic import BaseModel
 from pydantic_core import to_json, to_jsonable_python
 
 from .messages import File, Image, ResultPart, Text, ToolResult
@@ -140,6 +141,9 @@ def _plain(value: Any) -> Any:
         return [_plain(inner) for inner in _in_order(value)]
     if isinstance(value, Iterator | AsyncIterator) or inspect.isawaitable(value):
         raise _unread(value)
+    if isinstance(value, BaseModel):
+        _plain(value.__dict__)  # only looked at: the model knows best how it is written
+        return value
     if _is_plain_dataclass(value):
         return {field.name: _plain(getattr(value, field.name)) for field in dataclasses.fields(value)}
     return value
