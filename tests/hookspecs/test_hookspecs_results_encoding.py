@@ -43,6 +43,10 @@ class Book(BaseModel):
     secret: SecretStr = SecretStr("s3cret")
 
 
+class Loose(BaseModel):
+    it: Any
+
+
 @dataclasses.dataclass
 class Point:
     x: int
@@ -168,7 +172,14 @@ def test_c09_what_has_no_form_says_what_to_return(value: Any, words: str) -> Non
 
 
 @pytest.mark.parametrize(
-    "around", [lambda it: it, lambda it: {"a": [it]}, lambda it: Point(it), lambda it: Pair(1, it)]
+    "around",
+    [
+        lambda it: it,
+        lambda it: {"a": [it]},
+        lambda it: Point(it),
+        lambda it: Pair(1, it),
+        lambda it: Loose(it={"deep": it}),
+    ],
 )
 def test_c09_a_generator_is_not_consumed(around: Any) -> None:
     read: list[int] = []

@@ -162,6 +162,10 @@ def _one(path: str) -> None: ...
     [
         ({"type": "array"}, "not that of an object"),
         ({"properties": []}, "not that of an object"),
+        ({"properties": {"path": {"type": 3}}}, "'type' of the schema cannot be 3"),
+        ({"properties": {"path": {"anyOf": {}}}}, "'anyOf' of the schema cannot be {}"),
+        ({"properties": {"path": {"items": {"properties": {"x": "string"}}}}}, 'string" stands where'),
+        ({"properties": {"path": {}}, "required": "path"}, "'required' of the schema cannot be"),
         ("[1]", "not a JSON object"),
         ("{broken", "not JSON"),
         ({"properties": {"path": object()}}, "not JSON"),
@@ -185,6 +189,11 @@ def test_circles_and_depth_end_in_a_fault() -> None:
         anything, schema={"properties": {"x": {"$ref": "#/$defs/A"}}, "$defs": {"A": {"$ref": "#/$defs/A"}}}
     )
     assert loop.validate({"x": 1}) == {"x": 1}
+
+
+def test_a_pattern_that_python_does_not_read_forbids_nothing() -> None:
+    schema = {"patternProperties": {r"^\p{L}+$": {"type": "string"}}, "additionalProperties": False}
+    assert describe(anything, schema=schema).validate({"a": "x"}) == {"a": "x"}
 
 
 def test_pattern_properties_and_false_schemas() -> None:
