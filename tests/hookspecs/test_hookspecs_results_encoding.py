@@ -176,7 +176,7 @@ def test_c09_what_has_no_form_says_what_to_return(value: Any, words: str) -> Non
     [
         lambda it: it,
         lambda it: {"a": [it]},
-        lambda it: Point(it),
+        Point,
         lambda it: Pair(1, it),
         lambda it: Loose(it={"deep": it}),
     ],

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import json
 import sys
 from collections.abc import Callable
@@ -95,6 +96,25 @@ def test_a_parameter_of_the_model_with_a_type_checkers_name_is_refused_not_dropp
 
     with pytest.raises(ConfigError, match=r"'Logger \| None' of parameter 'log' cannot be resolved.*at run time"):
         describe(f)
+
+
+def test_i03_what_a_partial_has_bound_need_not_be_resolved() -> None:
+    def f(x: int, log: Logger) -> Result:
+        return x, log
+
+    log: Any = "L"
+    bound = functools.partial(f, log=log)
+    signature = describe(bound)
+    assert signature.invoke(bound, signature.validate({"x": 1})) == (1, "L")
+
+
+def test_an_injected_parameter_may_be_positional_only() -> None:
+    def f(ctx: ToolContext, x: int = 1, /) -> Any:
+        return ctx, x
+
+    signature = describe(f)
+    assert signature.invoke(f, {"ctx": "C", **signature.validate({"x": 2})}) == ("C", 2)
+    assert signature.invoke(f, {"ctx": "C", **signature.validate({})}) == ("C", 1)
 
 
 def test_types_of_the_function_around_are_found() -> None:
