@@ -157,6 +157,8 @@ def test_preserved_thinking_is_bound_to_what_came_before(change: str) -> None:
         assert broken(server, "messages", body) == []
         PREFIX_CHANGES[change](body)
         assert broken(server, "messages", body) == ["thinking_prefix"]
+        named = {"system": "`system` prompt", "tools": "`tools`"}.get(change, "messages before it")
+        assert f"The {named} differs" in server.refusals[-1].message
 
 
 def test_what_is_no_change_of_the_prefix() -> None:
@@ -180,6 +182,7 @@ def test_thinking_may_be_removed_from_the_front_and_not_from_the_middle() -> Non
         middle["messages"][3]["content"].pop(0)
         assert broken(server, "messages", front) == []
         assert broken(server, "messages", middle) == ["thinking_prefix"]
+        assert "is missing from this request" in server.refusals[-1].message
 
 
 def test_bound_blocks_may_be_dropped_on_demand_and_older_models_do_not_bind() -> None:

@@ -170,6 +170,10 @@ RULES: dict[str, tuple[Json, Json]] = {
         ask(user("x"), says(thought(), text("y")), user("z")),
         ask(user("x"), says(thought(), text("y")), user("z"), thinking=THINK),
     ),
+    "thinking_last": (
+        ask(user("x"), says(text("y"), thought()), user("z"), thinking=THINK),
+        ask(user("x"), says(text("y"), thought(), text("z")), user("z"), thinking=THINK),
+    ),
     "thinking_first": (
         looped(result(), thinking=THINK),
         looped(result(), calls=(thought(), use()), thinking=THINK),

@@ -55,6 +55,10 @@ RULES: dict[str, tuple[Json, Json]] = {
     "max_tokens": (ask(max_output_tokens=15), ask(max_output_tokens=16)),
     "temperature": (ask(model="gpt-5.6", temperature=0.1), ask(model="gpt-5.6", temperature=1)),
     "stream_options": (ask(stream_options={"include_obfuscation": False}), ask()),
+    "include": (
+        ask(include=["reasoning.encrypted_content"]),
+        ask(model="gpt-5.4", include=["reasoning.encrypted_content"]),
+    ),
     "item_type": (ask({"type": "tool_result"}), ask({"type": "message", **user()})),
     "item_field": (ask(user(), said(parsed=1), user()), ask(user(), said(id="msg_1", phase=None), user())),
     "item_shape": (ask(user(), output(value=None)), ask(user(), call(), output(value=""))),

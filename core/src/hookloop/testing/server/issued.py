@@ -16,17 +16,31 @@ SIGNED = ("thinking", "redacted_thinking")
 
 
 @dataclass(frozen=True, slots=True)
+class Prefix:
+    """Digests of what may come before a block: the top-level system, the tools, the blocks that are not thinking."""
+
+    system: str
+    tools: str
+    blocks: str
+
+    def changed(self, now: Prefix) -> str:
+        """What differs in another prefix, in words; empty where nothing does."""
+        names = {"system": "`system` prompt", "tools": "`tools`", "blocks": "messages before it"}
+        return next((name for key, name in names.items() if getattr(self, key) != getattr(now, key)), "")
+
+
+@dataclass(frozen=True, slots=True)
 class Signed:
     """A thinking block as it was issued: its text, the model, the thinking that was asked for, what came before it.
 
-    `prefix` stands for the top-level system, the tools and every block before it that is not thinking; `previous` is
-    the signature of the thinking block before it, empty where there was none.
+    `prefix` stands for what came before it; `previous` is the signature of the thinking block before it, empty where
+    there was none.
     """
 
     text: str
     model: str
     thinking: str
-    prefix: str
+    prefix: Prefix
     previous: str
 
 
@@ -78,7 +92,7 @@ class Issued:
         for block in content:
             if block["type"] in SIGNED:
                 mine.append(signature_of(block))
-                signed = Signed(str(block.get("thinking", "")), model, asked, trace.digest(), trace.thinking)
+                signed = Signed(str(block.get("thinking", "")), model, asked, trace.prefix(), trace.thinking)
                 self.signatures.setdefault(signature_of(block), []).append(signed)
             elif block["type"] == "tool_use":
                 self.thinking_of_call[block["id"]] = tuple(mine)
@@ -125,9 +139,8 @@ class Trace:
 
     def __init__(self, system: object, tools: object) -> None:
         self._hash = blake2b(digest_size=16)
+        self._system, self._tools = _digest(_blocks(system)), _digest(tools or [])
         self.thinking = ""
-        self._feed(_blocks(system))
-        self._feed(tools or [])
 
     @classmethod
     def of(cls, body: Mapping[str, Any]) -> Trace:
@@ -144,14 +157,19 @@ class Trace:
         if kind in SIGNED:
             self.thinking = signature_of(block)
         elif kind != "text" or str(block.get("text", "")).strip():
-            self._feed([role, block])
+            self._hash.update(_canonical([role, block]))
 
-    def digest(self) -> str:
+    def prefix(self) -> Prefix:
         """What stands for everything so far."""
-        return self._hash.copy().hexdigest()
+        return Prefix(self._system, self._tools, self._hash.copy().hexdigest())
 
-    def _feed(self, value: object) -> None:
-        self._hash.update(json.dumps(plain(value), sort_keys=True).encode("ascii"))
+
+def _canonical(value: object) -> bytes:
+    return json.dumps(plain(value), sort_keys=True).encode("ascii")
+
+
+def _digest(value: object) -> str:
+    return blake2b(_canonical(value), digest_size=16).hexdigest()
 
 
 def signature_of(block: Mapping[str, Any]) -> str:

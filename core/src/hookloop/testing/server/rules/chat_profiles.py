@@ -8,6 +8,8 @@ from collections.abc import Iterable, Iterator, Mapping
 from itertools import pairwise
 from typing import Any
 
+from hookloop.testing.server.record import Violation
+
 from .chat_view import ChatView, JsonObject, calls_of
 from .registry import Finding, Rulebook, fault
 
@@ -34,7 +36,7 @@ def _user_after_tool(view: ChatView) -> Iterable[Finding]:
     """Mistral: no user message right behind a tool message."""
     for before, after in pairwise(view.messages):
         if before.get("role") == "tool" and after.get("role") in ("user", "system"):
-            yield f"Unexpected role '{after['role']}' after role 'tool'"
+            yield _disorder(f"Unexpected role '{after['role']}' after role 'tool'")
 
 
 @rule("last_role", "guess")
@@ -43,7 +45,11 @@ def _last_role(view: ChatView) -> Iterable[Finding]:
     last = view.messages[-1] if view.messages else {"role": "user"}
     if last.get("role") not in ("user", "tool") and not last.get("prefix"):
         role = last.get("role")
-        yield f"Expected last role User or Tool (or Assistant with prefix True) for serving but got {role}"
+        yield _disorder(f"Expected last role User or Tool (or Assistant with prefix True) for serving but got {role}")
+
+
+def _disorder(message: str) -> Violation:
+    return Violation("", message, 400, "invalid_request_message_order", "3230")
 
 
 @rule("arguments_object")

@@ -186,4 +186,5 @@ def _tools_effort(view: ChatView) -> Iterable[Finding]:
     if view.tools and refused:
         name = view.body.get("model")
         text = f"Function tools with reasoning_effort are not supported for {name} in /v1/chat/completions."
-        yield fault(f"{text} Please use /v1/responses instead.", param="reasoning_effort")
+        instead = "To use function tools, use /v1/responses or set reasoning_effort to 'none'."
+        yield fault(f"{text} {instead}", param="reasoning_effort")

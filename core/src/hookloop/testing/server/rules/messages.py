@@ -105,7 +105,9 @@ def _system_place(view: MessagesView) -> Iterable[Finding]:
             continue
         before = view.lines[at - 1] if at else None
         after = view.lines[at + 1] if at + 1 < len(view.lines) else None
-        if before is None or not _carries_system(before) or (after is not None and after.role != "assistant"):
+        if before is None:
+            yield f"{line.path}: use the top-level 'system' parameter for the initial system prompt"
+        elif not _carries_system(before) or (after is not None and after.role != "assistant"):
             yield (
                 f"{line.path}: a `system` message must directly follow a `user` message or an assistant turn that ends "
                 "in server tool use, and be last or followed by an `assistant` message"

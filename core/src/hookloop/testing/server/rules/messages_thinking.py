@@ -13,6 +13,10 @@ RULES: Rulebook[MessagesView] = Rulebook()
 rule = RULES.rule
 
 _INVALID = "Invalid `signature` in `thinking` block"
+_BOUND = (
+    "The block is bound to a different conversation. Remove the block, or set "
+    '`thinking.block_binding.prefix_mismatch_behavior` to "drop_block".'
+)
 _MODIFIED = (
     "`thinking` or `redacted_thinking` blocks in the latest assistant message cannot be modified. These blocks must "
     "remain as they were in the original response."
@@ -64,13 +68,25 @@ def _thinking_off(view: MessagesView) -> Iterable[Finding]:
     latest = _latest(view)
     off = view.thinking == "disabled" or (not view.thinks and view.model.known)
     if latest is not None and off and any(not _as_asked(block, view) for block in latest.of(*SIGNED)):
-        yield f"{latest.path}: When thinking is disabled, the latest assistant message cannot contain thinking blocks"
+        yield (
+            f"{latest.path}: When thinking is disabled, an `assistant` message in the final position cannot contain "
+            "`thinking`. To use thinking blocks, enable `thinking` in your request."
+        )
 
 
 def _as_asked(block: Block, view: MessagesView) -> bool:
     """Whether the block was issued under the thinking configuration of this request (a script may think unasked)."""
     records = view.issued.signatures.get(signature_of(block), ()) if view.issued else ()
     return any(record.thinking == view.thinking for record in records)
+
+
+@rule("thinking_last")
+def _thinking_last(view: MessagesView) -> Iterable[Finding]:
+    """No assistant message ends in thinking."""
+    for line in view.lines if view.placed(*SIGNED) else ():
+        if line.role == "assistant" and line.blocks and line.blocks[-1].get("type") in SIGNED:
+            at = len(line.blocks) - 1
+            yield f"{line.path}.content.{at}: The final block in an assistant message cannot be `thinking`."
 
 
 @rule("thinking_first")
@@ -143,21 +159,26 @@ def _thinking_prefix(view: MessagesView) -> Iterable[Finding]:
         return
     trace = Trace(view.body.get("system"), view.body.get("tools"))
     for line, index, block in view.numbered():
-        if block.get("type") in SIGNED and not _bound_here(view.issued.signatures.get(signature_of(block)), trace):
-            yield (
-                f"{line.path}.content.{index}: {_INVALID}. The block is bound to a different conversation: system, tools "
-                "or messages before it have changed."
-            )
+        why = _moved(view.issued.signatures.get(signature_of(block)), trace) if block["type"] in SIGNED else ""
+        if why:
+            yield f"{line.path}.content.{index}: {_INVALID}. {_BOUND} {why}"
             return
         trace.add(line.role, block)
 
 
-def _bound_here(records: list[Signed] | None, trace: Trace) -> bool:
-    """Whether any record fits the place; an unknown signature is the affair of another rule."""
-    if records is None:
-        return True
-    digest = trace.digest()
-    return any(r.prefix == digest and (not trace.thinking or r.previous == trace.thinking) for r in records)
+def _moved(records: list[Signed] | None, trace: Trace) -> str:
+    """Why a block does not belong where it stands; an unknown signature is the affair of another rule."""
+    faults = [_difference(record, trace) for record in records or ()]
+    return faults[-1] if faults and all(faults) else ""
+
+
+def _difference(record: Signed, trace: Trace) -> str:
+    changed = record.prefix.changed(trace.prefix())
+    if changed:
+        return f"The {changed} differs from what this block was created with."
+    if trace.thinking and record.previous != trace.thinking:
+        return "The `thinking` block that preceded this one when it was created is missing from this request."
+    return ""
 
 
 def _drops_blocks(view: MessagesView) -> bool:

@@ -101,6 +101,15 @@ def _stream_options(view: ResponsesView) -> Iterable[Finding]:
             yield fault(f"Unknown parameter: '{path}'.", code="unknown_parameter", param=path)
 
 
+@rule("include")
+def _include(view: ResponsesView) -> Iterable[Finding]:
+    """Models that do not reason have no encrypted content to include."""
+    wanted = view.body.get("include")
+    silent = (0, 0) < view.model.version < (5, 0)
+    if isinstance(wanted, list) and "reasoning.encrypted_content" in wanted and silent:
+        yield fault("Encrypted content is not supported with this model.", param="include")
+
+
 @rule("item_type", "doc", gate=True)
 def _item_type(view: ResponsesView) -> Iterable[Finding]:
     """Every item has a known type, every message a known role."""
