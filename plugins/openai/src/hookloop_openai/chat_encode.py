@@ -13,8 +13,9 @@ from hookloop_hookspecs.messages import Part
 
 from .identity import Identity
 from .ids import WireIds
+from .profile import matches
 from .values import Json, mapping, utf8
-from .wire_text import NO_VISION, arguments, clean, data_url, joined, omitted
+from .wire_text import NO_VISION, arguments, clean, data_url, joined, omitted, tool_name
 
 
 class ChatHistory:
@@ -27,6 +28,7 @@ class ChatHistory:
         self._media: list[Json] = []
         self._system: list[str] = []
         self._messages: list[Json] = []
+        self._held: dict[str, Json] = {}
 
     def extend(self, messages: Iterable[Message]) -> None:
         """Encode the messages that came since."""
@@ -42,7 +44,7 @@ class ChatHistory:
 
     def _speaks_last(self) -> bool:
         last = self._messages[-1] if self._messages else {}
-        return bool(self._profile.user_last) and not self._media and last.get("role") == "assistant"
+        return bool(self._profile.user_last) and not self._media and last.get("role") in ("assistant", "system")
 
     def _attachments(self) -> list[Json]:
         return [{"role": "user", "content": list(self._media)}] if self._media else []
@@ -56,9 +58,19 @@ class ChatHistory:
         if message.role == "system":
             self._instruct(joined(message.content))
         elif message.role == "assistant":
-            self._append(self._assistant(message))
+            self._speak(self._assistant(message))
         else:
             self._append({"role": "user", "content": self._content(message.content)})
+
+    def _speak(self, wire: Json) -> None:
+        """Say an assistant's message; where a message may hold one call only, each call waits for its result."""
+        calls = wire.get("tool_calls", ())
+        if len(calls) < 2 or not self._profile.one_call:
+            self._append(wire)
+            return
+        rest = {"role": "assistant", "content": None if self._profile.call_content == "null" else ""}
+        for place, call in enumerate(calls):
+            self._held[call["id"]] = (rest if place else wire) | {"tool_calls": [call]}
 
     def _instruct(self, text: str) -> None:
         if self._profile.one_system:
@@ -72,6 +84,8 @@ class ChatHistory:
         if media:
             text = text or "See what is attached below."
             self._media += [{"type": "text", "text": f"Attached to the result of call {wire}:"}, *media]
+        if wire in self._held:
+            self._append(self._held.pop(wire))
         self._append({"role": "tool", "tool_call_id": wire, "content": text})
         if not self._ids.open:
             self._flush()
@@ -116,7 +130,7 @@ class ChatHistory:
 
     def _assistant(self, message: Message) -> Json:
         text = joined(message.content)
-        calls = [self._call(part) for part in message.content if isinstance(part, ToolCall)]
+        calls = self._calls([part for part in message.content if isinstance(part, ToolCall)])
         wire: Json = {"role": "assistant", "content": text}
         if calls:
             wire["content"] = text or (None if self._profile.call_content == "null" else "")
@@ -141,21 +155,37 @@ class ChatHistory:
             back |= {name: clean(kept[name]) for name in self._profile.message_extras if name in kept}
         return back
 
+    def _calls(self, calls: list[ToolCall]) -> list[Json]:
+        wire = [self._call(call) for call in calls]
+        filler, models = self._profile.call_filler, self._profile.call_filler_models
+        if wire and matches(models, self._identity.model) and not any(name in wire[0] for name in filler):
+            wire[0] |= filler
+        return wire
+
     def _call(self, call: ToolCall) -> Json:
         kept = mapping(self._identity.home(call.extra).get("call"))
         back = {name: clean(kept[name]) for name in self._profile.call_extras if name in kept}
-        function = {"name": utf8(call.name), "arguments": arguments(call)}
+        function = {"name": tool_name(call.name), "arguments": arguments(call)}
         return {"id": self._ids.call(call.id), "type": "function", "function": function} | back
 
     def _append(self, wire: Json) -> None:
+        """Put a message behind the others, with what must stand between them."""
         last = self._messages[-1] if self._messages else {}
-        role = wire["role"]
-        if role == "user" and last.get("role") == "tool" and self._profile.after_tool:
-            self._messages.append({"role": "assistant", "content": self._profile.after_tool})
-        elif self._profile.merge_roles and role == last.get("role") != "tool" and not last.get("tool_calls"):
-            self._messages[-1] = {**last, **wire, "content": _together(last.get("content"), wire.get("content"))}
+        before, role = last.get("role", ""), wire["role"]
+        if self._profile.merge_roles and role == before != "tool" and not last.get("tool_calls"):
+            self._messages[-1] = self._merged(last, wire)
             return
+        if before == "tool" and role in ("user", "system") and self._profile.after_tool:
+            self._messages.append({"role": "assistant", "content": self._profile.after_tool})
+        if not before and role == "assistant" and self._profile.user_first:
+            self._messages.append({"role": "user", "content": self._profile.user_first})
         self._messages.append(wire)
+
+    def _merged(self, first: Json, second: Json) -> Json:
+        both = {**first, **second, "content": _together(first.get("content"), second.get("content"))}
+        if both["content"] and not self._profile.reasoning_with_content:
+            both.pop(self._profile.reasoning_field, None)
+        return both
 
 
 def _together(first: object, second: object) -> object:

@@ -31,5 +31,6 @@ class Identity:
         return homecoming(extra, self.tag, self.family)
 
     def wrote(self, message: Message) -> bool:
-        """True where this provider, under any of its models, wrote the message."""
-        return message.origin.kind == "model" and message.origin.model.startswith(f"{self.name}:")
+        """True where a model of this family, asked here, wrote the message."""
+        name, _, model = message.origin.model.partition(":")
+        return message.origin.kind == "model" and name == self.name and self.profile.family_of(model) == self.family

@@ -7,9 +7,9 @@ message is encoded (the encoders ask these fields) and how a stream is read (eve
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cache
-from typing import Final, Literal, TypeAlias
+from typing import Any, Final, Literal, TypeAlias
 
 Api: TypeAlias = Literal["chat", "responses"]
 
@@ -35,7 +35,9 @@ class Profile:
     How a request is written:
     - `system_role` ("system" or "developer"); `one_system`: all system text goes into one first message;
       `merge_roles`: neighbours of one role become one message; `after_tool`: an assistant text put between a tool
-      message and a user message; `user_last`: a user text put behind a last assistant message.
+      message and a user message; `user_last`: a user text put behind a last message of another role.
+    - `user_first`: a user text put before a first assistant message; `one_call`: a message with several calls is sent as
+      several messages, each with its result.
     - `call_content`: the content of a message that only calls tools, null or an empty string.
     - `id_pattern` and `id_length`: call ids that do not match are rewritten, the same way on both sides.
     - `max_tokens_field`; `reasoning_models` take no temperature, top_p or stop; `effort_field`: where the reasoning
@@ -49,7 +51,8 @@ class Profile:
     What goes back to where it came from:
     - `reasoning_field`: the key for reasoning ("" sends none); `reasoning_with_content`: also beside text;
       `reasoning_filler`: sent for messages with calls that another provider wrote; `call_extras`: keys of a tool call
-      that return on the same call; `message_extras`: keys of a message that return with its reasoning.
+      that return on the same call, and `call_filler`, what stands for them on the first call of a message that came
+      without, for models that match `call_filler_models`; `message_extras`: keys of a message that return with its reasoning.
     """
 
     name: str
@@ -65,6 +68,8 @@ class Profile:
     merge_roles: bool = False
     after_tool: str = ""
     user_last: str = ""
+    user_first: str = ""
+    one_call: bool = False
     call_content: Literal["null", "empty"] = "null"
     id_pattern: str = r".+"
     id_length: int = 40
@@ -85,6 +90,8 @@ class Profile:
     reasoning_with_content: bool = True
     reasoning_filler: str = ""
     call_extras: tuple[str, ...] = ()
+    call_filler: dict[str, Any] = field(default_factory=dict)
+    call_filler_models: str = ""
     message_extras: tuple[str, ...] = ()
 
     def api_for(self, model: str) -> Api:
@@ -163,6 +170,8 @@ _ALL: Final = (
         seed=False,
         inline_refs=True,
         call_extras=("extra_content",),
+        call_filler={"extra_content": {"google": {"thought_signature": "skip_thought_signature_validator"}}},
+        call_filler_models=r"(.*/)?gemini-([3-9]|\d\d)",
     ),
     Profile(
         name="ollama",
@@ -183,6 +192,7 @@ _ALL: Final = (
         key_env="VLLM_API_KEY",
         key_needed=False,
         one_system=True,
+        one_call=True,
         inline_refs=True,
         reasoning_field="reasoning",
     ),
@@ -194,6 +204,8 @@ _ALL: Final = (
         key_needed=False,
         one_system=True,
         merge_roles=True,
+        after_tool="I have the results.",
+        user_first="Go on.",
         inline_refs=True,
         reasoning_field="reasoning_content",
         reasoning_with_content=False,

@@ -15,7 +15,7 @@ from hookloop_hookspecs.messages import Part
 from .identity import Identity
 from .ids import WireIds
 from .values import Json, mapping, sequence, utf8
-from .wire_text import NO_VISION, arguments, clean, data_url, joined, omitted
+from .wire_text import NO_VISION, arguments, clean, data_url, joined, omitted, tool_name
 
 LONGEST_ID: Final = 64
 CUSTOM: Final = "custom_tool_call"
@@ -34,6 +34,7 @@ class ResponsesHistory:
         self._ids = WireIds(identity.profile.id_pattern, max(LONGEST_ID, identity.profile.id_length))
         self._customs: set[str] = set()
         self._items: list[Json] = []
+        self._item_ids: set[str] = set()
 
     def extend(self, messages: Iterable[Message]) -> None:
         """Encode the messages that came since."""
@@ -93,9 +94,18 @@ class ResponsesHistory:
                 continue
             item = self._said(part)
             if item is not None:
-                items += [*reasoning, _without_id(item) if bare else item]
+                items += [self._once(thought) for thought in reasoning]
+                items.append(self._once(_without_id(item) if bare else item))
                 reasoning = []
         return items
+
+    def _once(self, item: Json) -> Json:
+        """The item, without an id that stands in the request already."""
+        id = str(item.get("id") or "")
+        if id in self._item_ids:
+            return _without_id(item)
+        self._item_ids |= {id} if id else set()
+        return item
 
     def _thought(self, part: Thinking) -> Json | None:
         """The reasoning item, if it may travel: a server that keeps nothing must get it whole, encrypted."""
@@ -125,7 +135,7 @@ class ResponsesHistory:
     def _call(self, part: ToolCall) -> Json:
         item = mapping(self._identity.home(part.extra).get("item"))
         wire = self._ids.call(part.id)
-        said = {"call_id": wire, "name": utf8(part.name)}
+        said = {"call_id": wire, "name": tool_name(part.name)}
         if item.get("type") == CUSTOM:
             self._customs.add(wire)
             return {**mapping(clean(item)), **said, "input": utf8(part.raw)}

@@ -18,7 +18,7 @@ def parsed(data: bytes | str) -> Any:
     """
     try:
         return from_json(data)
-    except ValueError:
+    except (ValueError, TypeError):  # a text with a lone surrogate is a TypeError to the fast parser
         text = data.decode("utf-8", "replace") if isinstance(data, bytes) else data
         return _standard(text)
 
@@ -60,7 +60,7 @@ def is_object(text: str) -> bool:
         return False
     try:
         return isinstance(from_json(text, allow_inf_nan=False), dict)
-    except ValueError:
+    except (ValueError, TypeError):
         return _is_standard_object(text)
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterable
 from typing import Final
 
@@ -11,6 +12,7 @@ from hookloop_hookspecs import File, Image, Part, Text, ToolCall, json_text
 from .values import Json, is_object, mapping, parsed, utf8
 
 NO_VISION: Final = "[An image stands here that this model cannot see.]"
+_NO_NAME: Final = re.compile(r"[^A-Za-z0-9_-]")
 NO_FILES: Final = "[A file stands here that this model cannot read{name}.]"
 
 
@@ -22,6 +24,11 @@ def joined(parts: Iterable[Part]) -> str:
 def arguments(call: ToolCall) -> str:
     """The call's arguments as the text of a JSON object, which servers parse again: what is none becomes "{}"."""
     return utf8(call.raw) if is_object(call.raw) else "{}"
+
+
+def tool_name(name: str) -> str:
+    """The name as servers take it. Models do call tools by names that no server would take back."""
+    return _NO_NAME.sub("_", name)[:64] or "unknown"
 
 
 def data_url(part: Image | File) -> str:
