@@ -52,14 +52,15 @@ class Activation:
             raise ConfigError("\n".join(wrong))
 
 
-def activate(config: Config, given: Sequence[object] = ()) -> Activation:
+def activate(config: Config, given: Sequence[object] = (), *, look: bool = True) -> Activation:
     """Load the plugins that are on.
 
     Arguments: `given` are the plugins of a program: objects, or names of entry points. On are these, those that the
     configuration names, and with `auto = true` every installed one; off is what it disables, which is not imported.
+    `look` off: what is installed is not looked at (for a program that names nothing by name), which saves milliseconds.
     Raises nothing about plugins: see `Activation.check`.
     """
-    return _Activating(config, given).run()
+    return _Activating(config, given, look).run()
 
 
 def implemented(plugin: object) -> tuple[str, ...]:
@@ -83,11 +84,11 @@ def name_of(plugin: object) -> str:
 class _Activating:
     """One activation under way."""
 
-    def __init__(self, config: Config, given: Sequence[object]) -> None:
+    def __init__(self, config: Config, given: Sequence[object], look: bool) -> None:
         self.config = config
         self.objects = {name_of(item): item for item in given if not isinstance(item, str)}
         self.asked = [item if isinstance(item, str) else name_of(item) for item in given]
-        self.installed = available(PLUGINS)
+        self.installed = available(PLUGINS) if look else {}
         self.active: list[Active] = []
         self.reports: list[PluginReport] = []
         self.errors: list[str] = []
@@ -140,6 +141,8 @@ class _Activating:
 
     def _load(self, names: Iterable[str]) -> None:
         chosen = list(names)
+        if not chosen:
+            return
         factories, problems = load(PLUGINS, chosen)
         for problem in problems:
             unknown = problem.name not in self.installed

@@ -13,6 +13,9 @@ from .log import Group
 from .output import objection
 from .run import Ended, Run
 
+FINAL = ("filter", "refusal", "context")
+"""Stop reasons after which asking again would only repeat them."""
+
 
 def after_group(run: Run, group: Group, reply: Reply) -> Flow[None]:
     """All calls are answered or wait: end, wait, or tell the model something and go on."""
@@ -21,6 +24,8 @@ def after_group(run: Run, group: Group, reply: Reply) -> Flow[None]:
     if run.log.ledger.ending is not None:
         _end(run, run.log.ledger.ending, group)
         return
+    if reply.stop in FINAL:
+        raise Ended("done", reply.stop, reply.text)
     if run.output_text:
         raise Ended("done", "end", run.output_text)
     results = [group.results[place].message.results[0] for place in group.places]
@@ -64,7 +69,7 @@ def answer(run: Run, asked: Asked) -> Flow[None]:
         raise limit_ended(run, ending.reason, text)
     if reply.stop == "pause":
         return
-    if reply.stop in ("filter", "refusal", "context"):
+    if reply.stop in FINAL:
         raise Ended("done", reply.stop, text)
     if (yield from take_post(run)):
         return

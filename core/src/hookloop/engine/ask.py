@@ -142,6 +142,9 @@ def last_text(run: Run) -> str:
 
 def _prepare(run: Run) -> Flow[tuple[ModelRequest, Ruling | None]]:
     """Ask `before_round`, add what it contributes, cut where the open turn alone is too large, and build the request."""
+    if run.lent_from is not None:
+        _use(run, run.lent_from)
+        run.lent_from = None
     draft = build(run, run.setup.settings)
     merged = yield from hooked.before_round(run, draft)
     for message in merged.messages:
@@ -152,6 +155,7 @@ def _prepare(run: Run) -> Flow[tuple[ModelRequest, Ruling | None]]:
     narrow = _narrowed(merged.narrows)
     run.allowed = frozenset(narrow.tools) if narrow.tools is not None else None
     if narrow.model is not None:
+        run.lent_from = run.facts
         yield from switch(run, narrow.model)
     settings = _over(run.setup.settings, narrow.settings)
     return build(run, settings, narrow.tool_choice), merged.first(Answer)
@@ -213,7 +217,10 @@ def _over(base: Settings, top: Settings | None) -> Settings:
 
 def switch(run: Run, provider: object) -> Flow[None]:
     """Ask another provider or model from here on; a new epoch where its family differs."""
-    facts: Facts = yield from Resolve(provider).ask()
+    _use(run, (yield from Resolve(provider).ask()))
+
+
+def _use(run: Run, facts: Facts) -> None:
     before, run.facts = run.facts, facts
     if (facts.name, facts.family) != (before.name, before.family):
         new_epoch(run)

@@ -211,7 +211,7 @@ def close_turn(past: Past, on_pending: str) -> list[Entry]:
     They also become part of `past`. Raises `Conflict` where calls wait for decisions and the agent refuses to supersede.
     """
     turn = past.last
-    if turn is None or not (turn.open or turn.suspended) or turn.ended is not None:
+    if turn is None or turn.ended is not None or not (turn.open or turn.suspended or turn.dangling):
         return []
     if turn.suspended and on_pending == "refuse":
         raise Conflict(f"turn {turn.id!r} waits for decisions; resume it, or let on_pending be 'supersede'")
@@ -219,8 +219,10 @@ def close_turn(past: Past, on_pending: str) -> list[Entry]:
     log.replay(turn.entries)
     for place, said in closings(log, superseded=True):
         log.answer(place, said)
-    reason = "superseded" if turn.suspended else "interrupted"
-    log.append(TurnEnded("cancelled", reason))
+    if turn.suspended:
+        log.append(TurnEnded("stopped", "superseded"))
+    elif turn.open:
+        log.append(TurnEnded("failed", "interrupted", error="the turn was interrupted before it came to an end"))
     for entry in log.unsaved:
         turn.take(entry)
     turn.entries.sort(key=lambda entry: entry.number)

@@ -101,7 +101,7 @@ def _exchange(run: Run, ended: Ended) -> tuple[Message | None, Message | None]:
     """The user's message and the answer, for memories outside; no answer where the turn came to none."""
     said = [entry.body.message for entry in run.log.entries if isinstance(entry.body, Said)]
     question = next((message for message in said if message.role == "user"), None)
-    if ended.status == "limit" or not ended.text:
+    if question is None or ended.status == "limit" or not ended.text:
         return question, None
     last = next((message for message in reversed(said) if message.role == "assistant" and not message.calls), None)
     if last is not None and last.text == ended.text:

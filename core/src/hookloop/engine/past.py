@@ -56,6 +56,16 @@ class PastTurn:
         return self.started is not None and self.ended is None and not self.suspended
 
     @property
+    def dangling(self) -> bool:
+        """True for a turn without marks (of another writer) whose last calls are not all answered."""
+        calls, answered = 0, 0
+        for entry in self.entries:
+            if isinstance(entry.body, Said):
+                calls += len(entry.body.message.calls)
+                answered += len(entry.body.message.results)
+        return self.started is None and answered < calls
+
+    @property
     def hidden(self) -> bool:
         """True for a turn that later views leave out: it came to nothing and had no effect."""
         return self.ended is not None and self.ended.status in ("failed", "cancelled") and not self.ran

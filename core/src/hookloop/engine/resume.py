@@ -13,6 +13,7 @@ from hookloop_hookspecs import (
     Deny,
     Ending,
     NoOpenTurn,
+    Origin,
     Reply,
     Resumed,
     Said,
@@ -169,14 +170,19 @@ def _rejudge(run: Run, group: Group, place: int) -> Flow[Judged | None]:
     if isinstance(mark, Started):
         return _interrupted(run, call, mark)
     if isinstance(mark, Decided) and mark.decision == "deny":
-        return refused(call, f"denied: {mark.reason}")
+        return refused(call, f"denied: {mark.reason}", origin=_decider(run))
     if isinstance(mark, Decided) and mark.decision == "answer":
-        return Judged(call, result=ToolResult(call.id, call.name, (Text(mark.value),)))
+        return Judged(call, result=ToolResult(call.id, call.name, (Text(mark.value),)), origin=_decider(run))
     if not isinstance(mark, Decided):
         return (yield from judge(run, call, None))
     approvals = _approvals(run, place)
     one = yield from judge(run, call, None, approvals[-1])
     return replace(one, decisions=_for_tool(run, place, approvals)) if one.tool is not None else one
+
+
+def _decider(run: Run) -> Origin:
+    """The mark of a result that the decision on a call made."""
+    return Origin("user", hook="resume", turn=run.turn_id, round=run.round)
 
 
 def _suspensions(run: Run, place: int) -> list[Suspended]:

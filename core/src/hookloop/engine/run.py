@@ -136,6 +136,7 @@ class Run:
         self.past = Past()
         self.log = Log(request.turn_id, 1, [], set())
         self.facts = setup.provider
+        self.lent_from: Facts | None = None  # whose turn it is again after a round that asked another model
         self.window = setup.window
         self.tools: dict[str, Tool] = {}
         self.specs: tuple[ToolSpec, ...] = ()
