@@ -101,8 +101,8 @@ def _write_ahead(connection: Any, seconds: float) -> None:
 
 
 def _begin(connection: Connection) -> None:
-    write = connection.get_execution_options().get(WRITE)
-    connection.exec_driver_sql("BEGIN IMMEDIATE" if write else "BEGIN")
+    driver: Any = connection.connection.dbapi_connection  # each layer left out here is left out of every batch
+    driver.execute("BEGIN IMMEDIATE" if connection.get_execution_options().get(WRITE) else "BEGIN")
 
 
 def _utc(connection: Any, record: object) -> None:

@@ -6,21 +6,22 @@ import os
 import threading
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager, nullcontext
-from typing import ClassVar, TypeVar
+from typing import ClassVar, TypeAlias, TypeVar
 
-from sqlalchemy import Connection
+from sqlalchemy import Connection, Engine
 from tenacity import Retrying, retry_if_exception, stop_after_attempt, wait_random
 
 from hookloop_hookspecs import Batch, ConversationInfo, Loaded, LoadQuery, MemoryCapabilities, hookimpl
 
-from .appending import append, find, remove
+from .appending import append, remove
 from .engines import WRITE, in_memory, make_engine, passing
 from .options import SqlOptions
 from .reading import listing, read
-from .schema import upgrade
+from .schema import is_current, upgrade
 from .texts import EntryTexts, check_ids, digest
 
 T = TypeVar("T")
+Gate: TypeAlias = AbstractContextManager[object]
 _ATTEMPTS = 8
 
 
@@ -54,8 +55,8 @@ class SqlMemory:
         self._ready = False
         self._first = threading.Lock()
         gate = threading.Lock()
-        self._writes: AbstractContextManager[object] = gate if self.name == "sqlite" else nullcontext()
-        self._reads: AbstractContextManager[object] = gate if self._private else nullcontext()
+        self._writes: Gate = gate if self.name == "sqlite" else nullcontext()
+        self._reads: Gate = gate if self._private else nullcontext()
 
     @hookimpl
     def persist_memory(self, batch: Batch) -> None:
@@ -68,18 +69,14 @@ class SqlMemory:
         """What `query` asks for. Raises `CorruptData` where the table holds something else than entries."""
         check_ids(conversation, query.scope)
         key = digest(query.scope, conversation)
-        self._prepare()
-        with self._reads, self._read.begin() as connection:
-            here = find(connection, key)
-            texts = read(connection, here, query) if here else []
+        here, texts = self._reading(lambda connection: read(connection, key, query))
         entries = tuple(self._texts.entry(text) for text in texts)
         return Loaded(entries, here.entries, here.lease) if here else Loaded()
 
     def conversations(self, scope: str = "") -> Sequence[ConversationInfo]:
         """All conversations of a tenant, newest first."""
-        self._prepare()
-        with self._reads, self._read.begin() as connection:
-            return listing(connection, scope)
+        check_ids("any", scope)
+        return self._reading(lambda connection: listing(connection, scope))
 
     def delete(self, conversation: str, scope: str = "") -> bool:
         """Delete a conversation whole; False when there was none."""
@@ -102,17 +99,22 @@ class SqlMemory:
             return
         with self._first:
             if not self._ready:
-                self._again(upgrade)
+                if not self._again(self._read, self._reads, is_current):
+                    self._again(self._write, self._writes, upgrade)
                 self._ready = True
+
+    def _reading(self, work: Callable[[Connection], T]) -> T:
+        self._prepare()
+        return self._again(self._read, self._reads, work)
 
     def _writing(self, work: Callable[[Connection], T]) -> T:
         self._prepare()
-        return self._again(work)
+        return self._again(self._write, self._writes, work)
 
-    def _again(self, work: Callable[[Connection], T]) -> T:
-        """Run a write transaction; once more where only others were the reason that it failed."""
+    def _again(self, engine: Engine, gate: Gate, work: Callable[[Connection], T]) -> T:
+        """Run a transaction; once more where only others, or a lost connection, were the reason that it failed."""
         try:
-            return self._transaction(work)
+            return _transaction(engine, gate, work)
         except Exception as error:
             if not passing(error):
                 raise
@@ -122,9 +124,10 @@ class SqlMemory:
             wait=wait_random(0, 0.05),
             reraise=True,
         )
-        done: T = policy(self._transaction, work)
+        done: T = policy(_transaction, engine, gate, work)
         return done
 
-    def _transaction(self, work: Callable[[Connection], T]) -> T:
-        with self._writes, self._write.begin() as connection:
-            return work(connection)
+
+def _transaction(engine: Engine, gate: Gate, work: Callable[[Connection], T]) -> T:
+    with gate, engine.begin() as connection:
+        return work(connection)

@@ -9,7 +9,7 @@ from sqlalchemy import Connection, Row, bindparam, select
 
 from hookloop_hookspecs import ConversationInfo, LoadQuery
 
-from .appending import Found
+from .appending import Found, find
 from .tables import conversations, entries
 from .texts import digest
 
@@ -36,15 +36,16 @@ _LIST = (
 )
 
 
-def read(connection: Connection, here: Found, query: LoadQuery) -> list[str]:
-    """The texts of the entries that `query` asks for, ordered by number."""
+def read(connection: Connection, key: str, query: LoadQuery) -> tuple[Found | None, list[str]]:
+    """The conversation's row, and the texts of the entries that `query` asks for, ordered by number."""
+    here = find(connection, key)
+    if here is None:
+        return None, []
     if query.messages is None:
-        return [row.body for row in connection.execute(_ALL, {"id": here.id})]
+        return here, [row.body for row in connection.execute(_ALL, {"id": here.id})]
     tail = _tail(connection, here, query.messages)
-    if not tail:
-        return []
-    older = _older(connection, here, query.turn_id, tail[0].number)
-    return [older[number] for number in sorted(older)] + [row.body for row in tail]
+    older = _older(connection, here, query.turn_id, tail[0][0]) if tail else {}
+    return here, [body for _, body in [*sorted(older.items()), *tail]]
 
 
 def listing(connection: Connection, scope: str) -> list[ConversationInfo]:
@@ -53,20 +54,20 @@ def listing(connection: Connection, scope: str) -> list[ConversationInfo]:
     return [ConversationInfo(row.conversation, row.entries, row.updated) for row in rows]
 
 
-def _tail(connection: Connection, here: Found, messages: int) -> list[Record]:
-    """The rows from the turn's start behind which at least so many messages stand."""
-    rows: list[Record] = []
+def _tail(connection: Connection, here: Found, messages: int) -> list[tuple[int, str]]:
+    """Number and text from the turn's start behind which at least so many messages stand."""
+    rows: list[tuple[int, str]] = []
     upto, size, said = here.last, min(2 * messages + 16, _LARGEST_PAGE), 0
     while True:
         page = connection.execute(_PAGE, {"id": here.id, "upto": upto, "size": size}).all()
-        for row in page:
-            rows.append(row)
-            said += row.kind == "said"
-            if row.kind == "turn_started" and said >= messages:
+        for number, kind, body in page:
+            rows.append((number, body))
+            said += kind == "said"
+            if kind == "turn_started" and said >= messages:
                 return rows[::-1]
         if len(page) < size:
             return rows[::-1]
-        upto = page[-1].number - 1
+        upto = rows[-1][0] - 1
 
 
 def _older(connection: Connection, here: Found, turn: str, first: int) -> dict[int, str]:

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 
-from sqlalchemy import Connection, delete, func, insert, select, text
+from sqlalchemy import Connection, delete, func, insert, inspect, select, text
 
 from hookloop_hookspecs import ConfigError
 
@@ -22,26 +22,35 @@ _LOCK = 4701_1201
 _LOCK_SECONDS = 60
 
 
-def upgrade(connection: Connection, migrations: Sequence[Migration] = MIGRATIONS) -> int:
-    """Bring the database to the newest version and return it. Call it inside a write transaction.
+def is_current(connection: Connection, migrations: Sequence[Migration] = MIGRATIONS) -> bool:
+    """Whether nothing is to be done. Raises `ConfigError` when a newer version than this one wrote the database."""
+    newest = 1 + len(migrations)
+    found = _version(connection) if inspect(connection).has_table(versions.name) else 0
+    if found > newest:
+        raise ConfigError(
+            f"the database has schema {found}, this hookloop-sql knows {newest}; install a newer hookloop-sql"
+        )
+    return found == newest
 
-    Raises `ConfigError` when the database was written by a newer version than this one.
-    """
+
+def upgrade(connection: Connection, migrations: Sequence[Migration] = MIGRATIONS) -> None:
+    """Bring the database to the newest version. Call it inside a write transaction. Raises what `is_current` raises."""
     newest = 1 + len(migrations)
     with _alone(connection):
+        if is_current(connection, migrations):
+            return
         versions.create(connection, checkfirst=True)
-        found = connection.scalar(select(func.max(versions.c.version))) or 0
-        if found > newest:
-            raise ConfigError(
-                f"the database has schema {found}, this hookloop-sql knows {newest}; install a newer hookloop-sql"
-            )
+        found = _version(connection)
         if not found:
             metadata.create_all(connection)
             _note(connection, newest)
         for version, migrate in enumerate(migrations[found - 1 :] if found else (), found + 1):
             migrate(connection)
             _note(connection, version)
-    return newest
+
+
+def _version(connection: Connection) -> int:
+    return connection.scalar(select(func.max(versions.c.version))) or 0
 
 
 def _note(connection: Connection, version: int) -> None:
