@@ -11,14 +11,17 @@ from typing import TYPE_CHECKING, Annotated, Final
 import typer
 
 from hookloop_hookspecs import Approve, ConfigError, Deny, HookloopError, Outcome, PendingCall
+from hookloop_hookspecs.redact import redact
 
-from .terminal import err, one_line, out, print_json
+from .terminal import err, out, print_json, wrapped
 from .view import TurnView
 
 if TYPE_CHECKING:
     from hookloop import Agent
+    from hookloop.drivers.sync import SyncRun
 
 EXIT_CODES: Final = {"done": 0, "failed": 1, "stopped": 3, "limit": 3, "suspended": 4, "cancelled": 130}
+PROMPT: Final = "› "
 HELP: Final = "/quit ends, /new starts another conversation, Ctrl-C cancels the turn"
 
 Model = Annotated[str | None, typer.Option("--model", "-m", help="The model, in place of the configured one.")]
@@ -80,64 +83,70 @@ class Chat:
 
     def go(self) -> None:
         """Read and answer lines until the end of input or `/quit`."""
-        self.console.print(HELP, style="dim", soft_wrap=True)
+        self._help()
         while (line := self._line()) is not None:
             if line == "/new":
                 self.conversation = new_conversation()
             elif line.startswith("/"):
-                self.console.print(HELP, style="dim", soft_wrap=True)
+                self._help()
             elif line:
                 self._say(line)
+
+    def _help(self) -> None:
+        wrapped(self.console, HELP, 0, "dim")
 
     def _line(self) -> str | None:
         while True:
             try:
-                line = self.ask("› ").strip()
+                line = self.ask(PROMPT if sys.stdin.isatty() else "").strip()
             except EOFError:
                 return None
             except KeyboardInterrupt:
-                self.console.print("\n" + HELP, style="dim", soft_wrap=True)
+                self.console.print()
+                self._help()
                 continue
             return None if line in ("/quit", "/exit") else line
 
     def _say(self, line: str) -> None:
         """One turn; whatever happens to it, the session goes on."""
         try:
-            outcome = talk(self.agent, line, self.conversation, TurnView(self.console, self.console, self.quiet))
+            outcome = watch(self.agent.stream(line, conversation=self.conversation), self._view())
             while outcome.pending:
                 outcome = self._resume(outcome)
         except KeyboardInterrupt:
             self.console.print("\ncancelled", style="yellow")
         except HookloopError as error:
-            self.console.print(one_line(f"{type(error).__name__}: {error}"), style="red", markup=False, soft_wrap=True)
+            wrapped(self.console, redact(f"{type(error).__name__}: {error}"), 0, "red")
+
+    def _view(self) -> TurnView:
+        return TurnView(self.console, self.console, quiet=self.quiet, flow=True)
 
     def _resume(self, outcome: Outcome) -> Outcome:
         decisions = {pending.id: self._decide(pending) for pending in outcome.pending}
-        resumed = self.agent.resume(self.conversation, decisions)
-        self.console.print(resumed.text, markup=False, soft_wrap=True)
-        return resumed
+        return watch(self.agent.resume_stream(self.conversation, decisions), self._view())
 
     def _decide(self, pending: PendingCall) -> Approve | Deny:
-        self.console.print(one_line(f"{pending.name} {pending.arguments}"), style="cyan", markup=False, soft_wrap=True)
-        answer = self.ask(f"{one_line(pending.question)} [y = yes, else the reason why not] ").strip()
-        return Approve() if answer.lower() in ("y", "yes") else Deny(answer or "denied by the user")
+        wrapped(self.console, f"{pending.name} {pending.arguments}", 0, "cyan")
+        wrapped(self.console, f"{pending.question} (y = yes; anything else is the reason why not)", 0)
+        answer = self._line() or "by the user"
+        return Approve() if answer.lower() in ("y", "yes") else Deny(answer)
 
 
-def talk(agent: Agent, text: str, conversation: str | None, view: TurnView) -> Outcome:
-    """Stream one turn into a view."""
+def watch(run: SyncRun, view: TurnView) -> Outcome:
+    """Show a turn while it runs; its outcome. Raises what ended it, where that was an error."""
     try:
-        with agent.stream(text, conversation=conversation) as events:
+        with run as events:
             for event in events:
                 view.show(event)
     finally:
         view.line()
-    if events.outcome is None:
+    if run.outcome is None:
         raise HookloopError("the turn ended without an outcome")
-    return events.outcome
+    return run.outcome
 
 
 def _aloud(agent: Agent, text: str, conversation: str | None, quiet: bool) -> Outcome:
-    return talk(agent, text, conversation, TurnView(out(), err(), quiet))
+    return watch(agent.stream(text, conversation=conversation), TurnView(out(), err(), quiet=quiet))
 
 
 def _quietly(agent: Agent, text: str, conversation: str | None) -> Outcome:

@@ -5,15 +5,18 @@ from __future__ import annotations
 import json
 import re
 import sys
-import textwrap
 from collections.abc import Iterable
 from dataclasses import asdict, is_dataclass
 from typing import Any
 
+from rich.cells import cell_len, chop_cells, set_cell_size
 from rich.console import Console
 from rich.text import Text
 
 CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]")
+
+TOKEN = re.compile(r"\n|[^\S\n]|[^\s\u1100-\uffff\U0001f000-\U0003ffff]+|[^\s]")
+NARROW = re.compile(r"[^\s\u1100-\uffff\U0001f000-\U0003ffff]+")
 
 
 def out() -> Console:
@@ -38,9 +41,59 @@ def one_line(text: str) -> str:
 
 def wrapped(console: Console, text: str, indent: int, style: str = "") -> None:
     """Print text within the terminal's width; no word is cut that fits on a line."""
-    width = max(console.width - indent, 20)
-    for line in textwrap.wrap(one_line(text), width, break_on_hyphens=False) or [""]:
-        console.print(Text(" " * indent + line, style), no_wrap=True, crop=False, overflow="ignore")
+    for line in Text(one_line(text)).wrap(console, max(console.width - indent, 20), tab_size=1):
+        console.print(Text(" " * indent + line.plain.rstrip(), style), no_wrap=True, crop=False, overflow="ignore")
+
+
+def fitted(text: str, width: int) -> str:
+    """Text on one line, cut to a width in cells; a cut ends with "…"."""
+    line = one_line(text)
+    return line if cell_len(line) <= width else set_cell_size(line, max(width - 1, 0)).rstrip() + "…"
+
+
+class Flow:
+    """Text that comes in pieces, broken at words to a width in cells. A word waits until its end has come."""
+
+    def __init__(self, console: Console) -> None:
+        self.console = console
+        self._column = 0
+        self._word = ""
+
+    def feed(self, text: str) -> None:
+        """Print a piece."""
+        tokens = TOKEN.findall(self._word + text)
+        self._word = tokens.pop() if tokens and NARROW.fullmatch(tokens[-1]) else ""
+        for token in tokens:
+            self._put(token)
+        self.console.file.flush()
+
+    def end(self) -> None:
+        """Print the word that waits, and end a line that is open."""
+        self._put(self._word)
+        self._word = ""
+        if self._column:
+            self._put("\n")
+        self.console.file.flush()
+
+    def _put(self, token: str) -> None:
+        size = cell_len(token)
+        if token == "\n":
+            self._write(token, -self._column)
+        elif self._column + size <= self.console.width:
+            self._write(token, size)
+        elif token == " ":
+            self._write("\n", -self._column)
+        elif self._column:
+            self._write("\n", -self._column)
+            self._put(token)
+        else:
+            head = chop_cells(token, self.console.width)[0]
+            self._write(head + "\n", 0)
+            self._put(token[len(head) :])
+
+    def _write(self, text: str, moved: int) -> None:
+        self.console.print(text, end="", markup=False, soft_wrap=True)
+        self._column += moved
 
 
 def labelled(console: Console, label: str, text: str, indent: int) -> None:

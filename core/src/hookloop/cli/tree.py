@@ -6,9 +6,11 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from rich.cells import cell_len
+
 from hookloop.trace import Traced
 
-from .terminal import one_line
+from .terminal import fitted, one_line
 
 
 @dataclass
@@ -51,9 +53,8 @@ def _fitted(indent: str, node: Node, width: int) -> str:
     line = f"{indent}{node.text}"
     if not node.rest:
         return line
-    room = width - len(line) - 2
-    rest = one_line(node.rest)
-    return f"{line}  {rest if len(rest) <= room else rest[: max(room - 1, 0)] + '…'}" if room > 1 else line
+    room = width - cell_len(line) - 2
+    return f"{line}  {fitted(node.rest, room)}" if room > 1 else line
 
 
 def _add(turn: Node, line: Traced) -> None:
@@ -174,8 +175,9 @@ def _text(message: Mapping[str, Any]) -> str:
 
 
 def _finish(turn: Node, data: Mapping[str, Any]) -> None:
-    facts = [f"{data['rounds']} rounds", _usage(data["usage"])]
-    turn.text += f"  {data['status']} ({one_line(data['stop_reason'])})"
-    turn.rest = ", ".join(filter(None, facts))
-    ends = Node("error", data["error"], "red") if data["error"] else Node("answer", data["text"], "green")
-    turn.below.append(ends)
+    facts = ", ".join(filter(None, (f"{data['rounds']} rounds", _usage(data["usage"]))))
+    turn.below.append(Node(f"{data['status']} ({one_line(data['stop_reason'])})", facts, "bold"))
+    if data["error"]:
+        turn.below.append(Node("error", data["error"], "red"))
+    elif data["text"]:
+        turn.below.append(Node("answer", data["text"], "green"))

@@ -8,21 +8,26 @@ from rich.console import Console
 
 from hookloop_hookspecs import Outcome
 from hookloop_hookspecs import events as happened
+from hookloop_hookspecs.redact import redact
 
-from .terminal import clean, one_line
+from .terminal import Flow, clean, fitted, wrapped
+
+QUIET_ENDS = ("done", "suspended", "failed")
+"""Ends that need no line of their own; a failure is raised, and told by whoever catches it."""
 
 
 class TurnView:
     """Prints the events of a turn, one after the other.
 
     Arguments: `console`, for the answer; `notes`, for what else is told (tool runs, warnings); `quiet` leaves the latter
-    out except warnings.
+    out except warnings; `flow` breaks the answer at words (not for pipes).
     """
 
-    def __init__(self, console: Console, notes: Console, quiet: bool = False) -> None:
+    def __init__(self, console: Console, notes: Console, *, quiet: bool = False, flow: bool = False) -> None:
         self.console = console
         self.notes = notes
         self.quiet = quiet
+        self._flow = Flow(console) if flow else None
         self._open = False
         self._streamed = ""
 
@@ -30,6 +35,8 @@ class TurnView:
         """Print one event; most kinds say nothing here."""
         if isinstance(event, happened.TextPiece):
             self._text(event.text)
+        elif isinstance(event, happened.ReplyReceived):
+            self.line()
         elif isinstance(event, happened.ReplyDiscarded):
             self._note(f"discarded: {event.why}", "yellow")
             self._streamed = ""
@@ -45,21 +52,24 @@ class TurnView:
             self._note(f"→ {event.call.name}({_arguments(event.arguments)})", "cyan")
         elif isinstance(event, happened.ToolEnded):
             mark, style = ("✗", "red") if event.result.is_error else ("←", "dim")
-            self._note(f"{mark} {event.call.name}: {_short(event.result.text)}", style)
+            self._note(f"{mark} {event.call.name}: {event.result.text}", style)
         elif isinstance(event, happened.Contributed):
             origin = event.message.origin
-            self._note(f"+ {origin.plugin}.{origin.hook}: {_short(event.message.text)}", "magenta")
+            self._note(f"+ {origin.plugin}.{origin.hook}: {event.message.text}", "magenta")
         elif isinstance(event, happened.Decision):
-            self._note(f"! {event.plugin}.{event.hook}: {event.verdict} {_short(event.detail)}".rstrip(), "magenta")
+            self._note(f"! {event.plugin}.{event.hook}: {event.verdict} {event.detail}".rstrip(), "magenta")
         elif isinstance(event, happened.LimitReached):
             self._note(f"limit {event.limit} reached: {event.action}", "yellow")
         elif isinstance(event, happened.ModelFailed):
-            self._note(f"attempt {event.attempt} failed: {_short(event.error)}", "yellow")
+            self._note(f"attempt {event.attempt} failed: {event.error}", "yellow")
 
     def _text(self, text: str) -> None:
-        self._write(clean(text))
         self._streamed += text
         self._open = not text.endswith("\n")
+        if self._flow is not None:
+            self._flow.feed(clean(text))
+        else:
+            self._write(clean(text))
 
     def _write(self, text: str) -> None:
         self.console.print(text, end="", markup=False, soft_wrap=True)
@@ -67,22 +77,24 @@ class TurnView:
 
     def _note(self, text: str, style: str) -> None:
         self.line()
-        self.notes.print(one_line(text), style=style, markup=False, soft_wrap=True)
+        self.notes.print(fitted(redact(text), self.notes.width), style=style, markup=False, soft_wrap=True)
 
     def line(self) -> None:
         """End a line that is still open."""
-        if self._open:
+        if self._flow is not None:
+            self._flow.end()
+        elif self._open:
             self._write("\n")
-            self._open = False
+        self._open = False
 
     def _finish(self, outcome: Outcome) -> None:
         if outcome.text and not self._streamed.endswith(outcome.text):
             self.line()
             self._text(outcome.text)
         self.line()
-        if outcome.status not in ("done", "suspended"):
-            error = f": {_short(str(outcome.error))}" if outcome.error else ""
-            self._note(f"{outcome.status} ({outcome.stop_reason}){error}", "yellow")
+        if outcome.status not in QUIET_ENDS:
+            error = f": {outcome.error}" if outcome.error else ""
+            wrapped(self.notes, redact(f"{outcome.status} ({outcome.stop_reason}){error}"), 0, "yellow")
 
 
 def _arguments(raw: str) -> str:
@@ -90,12 +102,7 @@ def _arguments(raw: str) -> str:
     try:
         data = json.loads(raw)
     except ValueError:
-        return _short(raw)
+        return raw
     if not isinstance(data, dict):
-        return _short(raw)
-    return _short(", ".join(f"{name}={json.dumps(value, ensure_ascii=False)}" for name, value in data.items()))
-
-
-def _short(text: str, length: int = 200) -> str:
-    line = one_line(text)
-    return line if len(line) <= length else f"{line[: length - 1]}…"
+        return raw
+    return ", ".join(f"{name}={json.dumps(value, ensure_ascii=False)}" for name, value in data.items())
