@@ -30,27 +30,27 @@ class Asker:
     def body(self, request: ModelRequest, encoded: Encoded) -> bytes:
         """The body of the request as UTF-8 JSON. `Settings.extra` stands over ours; its tools are added to ours."""
         extra = dict(request.settings.extra)
-        lists = dict(encoded.render(self.options.cache))
+        limit = self._limit(request)
+        thinking = self._thinking(request, encoded, limit)
+        lists = dict(encoded.render(self.options.cache, self.thinker.unthought_from(thinking, encoded)))
         added = extra.pop("tools", None)
         if isinstance(added, list) and added:
             lists["tools"] = f"{lists.get('tools', '[]')[:-1]}{',' if encoded.tools else ''}{json_text(added)[1:]}"
-        head = {**self._head(request, encoded, tools="tools" in lists), **extra}
+        head = {**self._head(request, limit, thinking), **extra}
+        if "tools" in lists:
+            head = {**self._choice(request, encoded, self.thinker.on(thinking)), **head}
         texts = [f'"{key}":{text}' for key, text in lists.items() if key not in head]
         return ",".join([json_text(head)[:-1], *texts]).encode("utf-8", "replace") + b"}"
 
-    def _head(self, request: ModelRequest, encoded: Encoded, *, tools: bool) -> dict[str, Any]:
-        """All but the lists."""
-        limit = self._limit(request)
-        thinking = self._thinking(request, encoded, limit)
-        on = self.thinker.on(thinking)
+    def _head(self, request: ModelRequest, limit: int, thinking: Config) -> dict[str, Any]:
+        """All but the lists and the tool choice."""
         return {
             "model": request.model.removeprefix(f"{NAME}:") or self.model,
             "max_tokens": limit,
             "stream": self.options.transport == "stream",
             **({"thinking": thinking} if thinking else {}),
-            **self._sampling(request, on),
+            **self._sampling(request, self.thinker.on(thinking)),
             **self._output(request),
-            **(self._choice(request, encoded, on) if tools else {}),
         }
 
     def _thinking(self, request: ModelRequest, encoded: Encoded, limit: int) -> Config:

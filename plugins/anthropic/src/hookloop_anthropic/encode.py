@@ -2,6 +2,7 @@
 
 No input and no output here, and no SDK. `Encoded` lives in the request's memo for one epoch. What was sent is never
 rewritten: same-role messages are merged by appending, and cache marks are set while the text is put together.
+`thinks` says that some reply holds thinking that the model may get back.
 """
 
 from __future__ import annotations
@@ -20,10 +21,17 @@ from .tools import tool_texts
 
 Place: TypeAlias = tuple[int, int]
 
-FILLER: Final = "(no message)"
 _MARK: Final = ',"cache_control":{"type":"ephemeral"}}'
 _MARKABLE: Final = frozenset({"text", "tool_result", "tool_use", "image", "document"})
 _THOUGHTS: Final = ('{"type":"thinking"', '{"type":"redacted_thinking"')
+
+
+def _text(text: str) -> Sent:
+    return Sent(json_text({"type": "text", "text": text}), "text")
+
+
+_FILLED: Final = _text("(no message)")
+"""Stands where the API wants a message and there is nothing to say."""
 
 
 @dataclass(slots=True)
@@ -34,6 +42,11 @@ class WireMessage:
     blocks: list[Sent] = field(default_factory=list)
     results: int = 0
     text: str = ""
+
+    @property
+    def asks(self) -> bool:
+        """True for a user message that holds no results."""
+        return self.role == "user" and not self.results
 
     def append(self, blocks: list[Sent]) -> None:
         """Add blocks behind all others."""
@@ -46,15 +59,18 @@ class WireMessage:
         self.results += 1
         self.text = ""
 
-    def render(self, marked: Sequence[int] = (), *, last: bool = False) -> str:
-        """The message as JSON text, with cache marks on the blocks at `marked`."""
-        if not marked and not last and self.text:
+    def render(self, marked: Sequence[int] = (), *, last: bool = False, thoughts: bool = True) -> str:
+        """The message as JSON text, with cache marks on the blocks at `marked`, with its thinking or without."""
+        usual = not marked and not last and thoughts
+        if usual and self.text:
             return self.text
         texts = [block.json[:-1] + _MARK if at in marked else block.json for at, block in enumerate(self.blocks)]
         if last and self.role == "assistant":
             texts[-1:] = _stripped(self.blocks[-1], texts[-1])
+        if not thoughts:
+            texts = [text for text in texts if not text.startswith(_THOUGHTS)] or [_FILLED.json]
         text = f'{{"role":"{self.role}","content":[{",".join(texts)}]}}'
-        if not marked and not last:
+        if usual:
             self.text = text
         return text
 
@@ -76,6 +92,7 @@ class Encoded:
         self.names = Names([tool.name for tool in request.tools])
         self.tools = tool_texts(request.tools, self.names, model)
         self.messages: list[WireMessage] = []
+        self.thinks = False
         self._tops = [request.system]
         self._waiting: list[str] = []
         self._places_system = model.places_system
@@ -116,6 +133,8 @@ class Encoded:
         (self._waiting if self._places_system and self.messages else self._tops).append(text)
 
     def _assistant(self, blocks: list[Sent]) -> None:
+        while blocks and blocks[-1].json.startswith(_THOUGHTS):
+            blocks.pop()  # the API refuses a message that ends in thinking
         if not blocks:
             return
         self._place_waiting()
@@ -124,11 +143,12 @@ class Encoded:
         if self.messages[-1].role != "assistant":
             self.messages.append(WireMessage("assistant"))
         self.messages[-1].append(blocks)
+        self.thinks = self.thinks or any(block.json.startswith(_THOUGHTS) for block in blocks)
 
     def _user(self, blocks: list[Sent]) -> None:
         if not blocks and self._last_role == "user":
             return
-        self._user_message().append(blocks or [Sent(json_text({"type": "text", "text": FILLER}), "text")])
+        self._user_message().append(blocks or [_FILLED])
 
     def _user_message(self) -> WireMessage:
         if self._last_role != "user":
@@ -160,31 +180,23 @@ class Encoded:
             yield from ((at, n) for n in range(len(blocks) - 1, -1, -1) if blocks[n].kind in _MARKABLE)
 
     @property
-    def _open_replies(self) -> list[WireMessage]:
-        """The model's messages of the turn in progress, newest first."""
-        replies: list[WireMessage] = []
-        for message in reversed(self.messages):
-            if message.role == "user" and not message.results:
-                break
-            if message.role == "assistant":
-                replies.append(message)
-        return replies
+    def open_from(self) -> int:
+        """Where the turn in progress begins: behind the last user message that holds no results."""
+        ends = (at + 1 for at in range(len(self.messages) - 1, -1, -1) if self.messages[at].asks)
+        return next(ends, 0)
 
     @property
     def begins_with_thinking(self) -> bool:
         """True unless the turn in progress began with a reply that has no thinking in front."""
-        replies = self._open_replies
-        return not replies or replies[-1].blocks[0].json.startswith(_THOUGHTS)
+        replies = (message for message in self.messages[self.open_from :] if message.role == "assistant")
+        first = next(replies, None)
+        return first is None or first.blocks[0].json.startswith(_THOUGHTS)
 
-    @property
-    def thinks(self) -> bool:
-        """True where the latest reply, or another of the turn in progress, holds thinking."""
-        latest = next((message for message in reversed(self.messages) if message.role == "assistant"), None)
-        replies = self._open_replies or ([latest] if latest else [])
-        return any(block.json.startswith(_THOUGHTS) for reply in replies for block in reply.blocks)
+    def render(self, cache: bool, unthought_from: int | None = None) -> list[tuple[str, str]]:
+        """The three lists of a body as (key, JSON text), empty ones left out: tools, system, messages.
 
-    def render(self, cache: bool) -> list[tuple[str, str]]:
-        """The three lists of a body as (key, JSON text), empty ones left out: tools, system, messages."""
+        Arguments: `cache` sets cache marks; `unthought_from`, from which message on thinking is left out.
+        """
         tail = [_system_message(self._waiting)] if self._waiting and self._last_role == "user" else []
         tops = [*self._tops, *(() if tail else self._waiting)]
         system = [json_text({"type": "text", "text": text}) for text in tops if text.strip()]
@@ -192,21 +204,21 @@ class Encoded:
         if cache and (system or tools):
             stable = system or tools
             stable[-1] = stable[-1][:-1] + _MARK
-        lists = {"tools": tools, "system": system, "messages": self._texts(tail, self._ends if cache else [])}
+        lists = {"tools": tools, "system": system, "messages": self._texts(tail, cache, unthought_from)}
         return [(key, f"[{','.join(texts)}]") for key, texts in lists.items() if texts or key == "messages"]
 
-    def _texts(self, tail: list[WireMessage], marks: list[Place]) -> list[str]:
-        messages = [*self.messages, *tail] or [_filled()]
+    def _texts(self, tail: list[WireMessage], cache: bool, unthought_from: int | None) -> list[str]:
+        messages = [*self.messages, *tail] or [WireMessage("user", [_FILLED])]
         marked: dict[int, list[int]] = {}
-        for at, n in marks:
+        for at, n in self._ends if cache else ():
             marked.setdefault(at, []).append(n)
         final = len(messages) - 1
-        return [message.render(marked.get(at, ()), last=at == final) for at, message in enumerate(messages)]
+        thoughts = final + 1 if unthought_from is None else unthought_from
+        return [
+            message.render(marked.get(at, ()), last=at == final, thoughts=at < thoughts)
+            for at, message in enumerate(messages)
+        ]
 
 
 def _system_message(texts: list[str]) -> WireMessage:
-    return WireMessage("system", [Sent(json_text({"type": "text", "text": text}), "text") for text in texts])
-
-
-def _filled() -> WireMessage:
-    return WireMessage("user", [Sent(json_text({"type": "text", "text": FILLER}), "text")])
+    return WireMessage("system", [_text(text) for text in texts])

@@ -106,6 +106,13 @@ class AnthropicProvider(Provider):
         self._sync.close()
         await self._async.aclose()
 
+    def encode(self, request: ModelRequest) -> bytes:
+        """The body that `stream` and `astream` would send, as UTF-8 JSON. Pure, but for the request's memo.
+
+        Raises `ProviderError` where the request cannot be encoded.
+        """
+        return self._call(request).body
+
     def _call(self, request: ModelRequest) -> Call:
         try:
             encoded = self._encoded(request)

@@ -54,7 +54,7 @@ class Thinker:
         """The thinking configuration; None leaves it to the model.
 
         A conversation that was thinking goes on with it, also where the options do not say so: the API refuses the
-        latest reply's thinking once thinking is off. A budget must leave room in the reply of `limit` tokens.
+        latest reply's thinking once it is off. A budget must leave room in the reply of `limit` tokens.
         """
         asked, facts = self.options.thinking, self.facts
         begun = asked is None and facts.thinks is False and encoded.thinks
@@ -76,6 +76,12 @@ class Thinker:
     @property
     def _binding(self) -> dict[str, Any]:
         return {"block_binding": {"prefix_mismatch_behavior": "drop_block"}} if self.drops else {}
+
+    def unthought_from(self, config: Config, encoded: Encoded) -> int | None:
+        """From which message on thinking is left out, where it is off though it was on; None leaves all in."""
+        if self.facts.thinks is None or not encoded.thinks or self.on(config):
+            return None
+        return 0 if encoded.begins_with_thinking else encoded.open_from
 
     def on(self, config: Config) -> bool:
         """Whether the model will think with this configuration."""

@@ -48,7 +48,7 @@ def object_schema(schema: Any) -> dict[str, Any]:
     """A schema whose top is a plain object: references are followed and unions flattened, for the API takes neither."""
     top = _followed(schema) if isinstance(schema, dict) else {}
     branches = [_followed({**_defs(top), **b}) for key in _UNIONS for b in top.get(key) or () if isinstance(b, dict)]
-    rest = {key: value for key, value in top.items() if key not in _UNIONS}
+    rest = {key: value for key, value in top.items() if key not in (*_UNIONS, "$ref")}
     if not branches:
         return {**rest, "type": "object"}
     properties: dict[str, Any] = {}
