@@ -126,7 +126,7 @@ def test_a_turn_is_drawn_as_a_tree(hookloop: Hookloop, tmp_path: Path) -> None:
         "│ ├ + nag.next_instructions  Be quick,\\nplease.",
         "├ round 2  scripted:scripted  4 messages, 3 new",
         "│ ├ reply T, 10 tokens in, 5 out, 1 calls",
-        "│ ├ look T ✗  ValueError: there is nothing",
+        "│ ├ look T ✗  look failed: ValueError: there is nothing",
         "│ ├ + nag.next_instructions  Be quick,\\nplease.",
         "├ round 3  scripted:scripted  7 messages, 3 new",
         "│ ├ reply T, 10 tokens in, 5 out  done",

@@ -184,6 +184,21 @@ def test_a_wrong_name_or_option_is_an_error_with_its_line(
         activation.check(strict=False)
 
 
+def test_objects_of_one_class_are_told_apart_unless_they_say_their_name() -> None:
+    class Mine:
+        def __init__(self, name: str = "") -> None:
+            self.name = name
+
+        @hookimpl
+        def after_turn(self) -> None: ...
+
+    activation = activate(config_from({}), [Mine(), Mine(), Mine()])
+    assert [active.name for active in activation.active] == ["Mine", "Mine-2", "Mine-3"]
+    assert len({id(active.plugin) for active in activation.active}) == 3
+    named = activate(config_from({}), [Mine("a"), Mine("b"), Mine("a")])
+    assert named.errors == ("two plugins are named 'a'; give one of them another name",)
+
+
 def test_options_for_an_object_are_an_error() -> None:
     class Mine:
         @hookimpl

@@ -9,6 +9,7 @@ from __future__ import annotations
 import inspect
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
+from itertools import count
 from typing import Any
 
 from hookloop.config import Config, PluginTable
@@ -76,7 +77,7 @@ def implemented(plugin: object) -> tuple[str, ...]:
 
 
 def name_of(plugin: object) -> str:
-    """The name of a plugin object that a program gave."""
+    """The name of a plugin object that a program gave: its own, else that of its class."""
     name = getattr(plugin, "name", None)
     return name if isinstance(name, str) and name else type(plugin).__name__
 
