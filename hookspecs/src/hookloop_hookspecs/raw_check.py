@@ -161,13 +161,27 @@ def read_schema(given: Mapping[str, Any] | str, label: str) -> Schema:
     return schema
 
 
-_SHAPES: Final[Mapping[str, type | tuple[type, ...]]] = {
-    "type": (str, list),
-    "required": list,
-    "enum": list,
-    "prefixItems": list,
-    **dict.fromkeys(("anyOf", "oneOf", "allOf"), list),
-    **dict.fromkeys(MAPS, dict),
+def _kinds(value: Any) -> bool:
+    return all(isinstance(kind, str) and kind in _IS for kind in (value if isinstance(value, list) else [value]))
+
+
+def _names(value: Any) -> bool:
+    return isinstance(value, list) and all(isinstance(name, str) for name in value)
+
+
+def _list(value: Any) -> bool:
+    return isinstance(value, list)
+
+
+def _object(value: Any) -> bool:
+    return isinstance(value, dict)
+
+
+_SHAPES: Final[Mapping[str, Callable[[Any], bool]]] = {
+    "type": _kinds,
+    "required": _names,
+    **dict.fromkeys(("enum", "prefixItems", "anyOf", "oneOf", "allOf"), _list),
+    **dict.fromkeys(MAPS, _object),
 }
 
 
@@ -176,7 +190,7 @@ def _well_formed(schema: Any, label: str) -> None:
     if not isinstance(schema, dict | bool):
         raise ConfigError(f"{label}: {quoted(schema)} stands where the schema has to have a schema")
     for key, value in schema.items() if isinstance(schema, dict) else ():
-        if key in _SHAPES and not isinstance(value, _SHAPES[key]):
+        if key in _SHAPES and not _SHAPES[key](value):
             raise ConfigError(f"{label}: {key!r} of the schema cannot be {quoted(value)}")
     for inner in subschemas(schema):
         _well_formed(inner, label)
