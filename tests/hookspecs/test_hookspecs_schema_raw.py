@@ -1,13 +1,16 @@
 """Tools whose JSON Schema somebody gave."""
 
+import contextlib
 import copy
 import json
 from typing import Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from hookloop_hookspecs import ConfigError, ToolContext, tool
-from hookloop_hookspecs.schema import ArgumentsError, describe
+from hookloop_hookspecs.schema import ArgumentsError, describe, inline_refs, strict_schema
 
 SCHEMA: dict[str, Any] = {
     "type": "object",
@@ -162,6 +165,8 @@ def _one(path: str) -> None: ...
     [
         ({"type": "array"}, "not that of an object"),
         ({"properties": []}, "not that of an object"),
+        ({"properties": {"path": {"type": "float"}}}, "'type' of the schema cannot be \"float\""),
+        ({"properties": {"path": {}}, "required": [["path"]]}, "'required' of the schema cannot be"),
         ({"properties": {"path": {"type": 3}}}, "'type' of the schema cannot be 3"),
         ({"properties": {"path": {"anyOf": {}}}}, "'anyOf' of the schema cannot be {}"),
         ({"properties": {"path": {"items": {"properties": {"x": "string"}}}}}, 'string" stands where'),
@@ -210,3 +215,54 @@ def test_pattern_properties_and_false_schemas() -> None:
     with pytest.raises(ArgumentsError) as caught:
         signature.validate({"n_b": "x", "b": 1, "never": 1})
     assert len(caught.value.problems) == 4
+
+
+VALUES = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=3),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.sampled_from("axy"), inner, max_size=3),
+    max_leaves=8,
+)
+KINDS = st.sampled_from(["object", "array", "string", "integer", "number", "boolean", "null"])
+POINTERS = st.sampled_from(["#", "#/$defs/a", "#/$defs/x", "#/properties/a", "#/items", "#/anyOf/0", "#/gone", "x"])
+
+
+def _schemas(inner: st.SearchStrategy[Any]) -> st.SearchStrategy[dict[str, Any]]:
+    named = st.dictionaries(st.sampled_from("axy"), inner, max_size=3)
+    several = st.lists(inner, max_size=2)
+    parts: dict[str, st.SearchStrategy[Any]] = {
+        "type": KINDS | st.lists(KINDS, max_size=2),
+        "properties": named,
+        "required": st.lists(st.sampled_from("axy"), max_size=2),
+        "additionalProperties": inner | st.booleans(),
+        "patternProperties": st.dictionaries(st.sampled_from(["a", "^x", "("]), inner, max_size=1),
+        "items": inner | several,
+        "prefixItems": several,
+        "anyOf": several,
+        "oneOf": several,
+        "allOf": several,
+        "enum": st.lists(VALUES, max_size=2),
+        "const": VALUES,
+        "default": VALUES,
+        "$defs": named,
+        "$ref": POINTERS,
+        "not": inner,
+    }
+    return st.fixed_dictionaries({}, optional=parts)
+
+
+SCHEMAS = _schemas(st.recursive(st.booleans() | KINDS.map(lambda kind: {"type": kind}), _schemas, max_leaves=5))
+
+
+@given(SCHEMAS, st.dictionaries(st.sampled_from("axy"), VALUES))
+def test_any_schema_gives_arguments_or_faults_and_nothing_else(
+    given_: dict[str, Any], arguments: dict[str, Any]
+) -> None:
+    schema = {**given_, "type": "object"}
+    before = json.dumps(schema)
+    signature = describe(anything, schema=schema)
+    strict, inlined = strict_schema(schema), inline_refs(schema)
+    assert json.dumps(schema) == before
+    assert json.dumps(inline_refs(inlined)) == json.dumps(inlined)
+    assert strict is None or json.dumps(strict_schema(strict)) == json.dumps(strict)
+    with contextlib.suppress(ArgumentsError):
+        assert isinstance(signature.validate(arguments), dict)
