@@ -87,13 +87,26 @@ class _Activating:
 
     def __init__(self, config: Config, given: Sequence[object], look: bool) -> None:
         self.config = config
-        self.objects = {name_of(item): item for item in given if not isinstance(item, str)}
-        self.asked = [item if isinstance(item, str) else name_of(item) for item in given]
+        self.objects: dict[str, object] = {}
+        self.asked: list[str] = []
         self.installed = available(PLUGINS) if look else {}
         self.active: list[Active] = []
         self.reports: list[PluginReport] = []
         self.errors: list[str] = []
         self.warnings: list[str] = []
+        for item in given:
+            self._ask(item)
+
+    def _ask(self, item: object) -> None:
+        name = item if isinstance(item, str) else name_of(item)
+        if name in self.asked:
+            if isinstance(item, str) or getattr(item, "name", None) == name:
+                self.errors.append(f"two plugins are named {name!r}; give one of them another name")
+                return
+            name = next(other for at in count(2) if (other := f"{name}-{at}") not in self.asked)
+        self.asked.append(name)
+        if not isinstance(item, str):
+            self.objects[name] = item
 
     def run(self) -> Activation:
         names = self._candidates()
