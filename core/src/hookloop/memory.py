@@ -42,6 +42,8 @@ class InProcessMemory:
     """
 
     name = "memory"
+    blocking = False
+    """Never waits, so async runs call it where they are."""
     capabilities = MemoryCapabilities(tool_messages=True, versioned=True, media=True)
 
     def __init__(self, url: str = "memory:") -> None:

@@ -15,12 +15,10 @@ import anyio
 
 from hookloop.engine.effects import (
     Ask,
-    CallHook,
     Done,
     Effect,
     Emit,
     Job,
-    Load,
     Next,
     NextResult,
     Sleep,
@@ -32,13 +30,10 @@ from hookloop_hookspecs import Message, ModelRequest, Outcome, ProviderError, Re
 from hookloop_hookspecs.errors import Cancelled
 from hookloop_hookspecs.events import Event
 
-from .base import Base
+from .base import WAITS, Base
 from .jobs import Invoke, Schedule, TimedOut, aplay, body, context_of
 from .sync import call_async, complete, foreign, last_reply, sleep_async, whole
 from .workers import Task
-
-WAITS = (CallHook, Load, Ask, Next, Start, NextResult, Sleep)
-"""Effects in whose place `Cancelled` may be thrown."""
 
 
 class AsyncRun(Base):
@@ -68,8 +63,7 @@ class AsyncRun(Base):
 
     async def __aexit__(self, *_exc: object) -> None:
         if not self.finished:
-            if not self._leaving:
-                self._cancel_now()
+            self._wish = True
             while await self._step() is not None:
                 pass
 
@@ -117,25 +111,23 @@ class AsyncRun(Base):
     async def _answered(self, effect: Effect[Any]) -> None:
         """Perform one effect and keep its answer, or what is to be thrown in its place."""
         try:
-            if self._leaving or not isinstance(effect, WAITS):
-                self._answer = await self._shielded(effect)
-            else:
+            if self._may_leave(effect):
                 self._answer = await self._cancellable(effect)
+            else:
+                self._answer = await self._shielded(effect)
         except asyncio.CancelledError as gone:
             self._gone = gone
-            if not self._cancel_now():
-                self._error = gone
+            self._leaving, self._error = True, Cancelled()
         except (Exception, Cancelled) as error:
             self._error = error
 
     async def _cancellable(self, effect: Effect[Any]) -> Any:
-        if self.live.cancelled or self._gone is not None:
-            self._leaving = True
-            raise Cancelled
+        if self._wished or self._gone is not None:
+            await self._drop_stream()
+            self._leave()
         with anyio.CancelScope() as self._scope:
             return await self._perform(effect)
-        self._leaving = True
-        raise Cancelled
+        return self._leave()
 
     async def _shielded(self, effect: Effect[Any]) -> Any:
         """Perform an effect that a cancel may not interrupt; the cancel is kept for later."""

@@ -7,10 +7,11 @@ import threading
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NoReturn
 
 from hookloop.engine.effects import (
     Alive,
+    Ask,
     CallHook,
     CloseTools,
     Effect,
@@ -18,9 +19,13 @@ from hookloop.engine.effects import (
     Facts,
     Inbox,
     Load,
+    Next,
+    NextResult,
     Now,
     OpenTools,
     Resolve,
+    Sleep,
+    Start,
     Store,
     Time,
 )
@@ -80,6 +85,10 @@ class World:
         return live
 
 
+WAITS = (CallHook, Load, Ask, Next, Start, NextResult, Sleep)
+"""Effects that wait: in their place `Cancelled` may be thrown, as long as the turn is not being finished."""
+
+
 def facts_of(provider: Any) -> Facts:
     """What the engine must know of a provider object."""
     family = provider.family or provider.model
@@ -103,6 +112,7 @@ class Base:
         self._flow = turn(setup, request, self.run)
         self._answer: Any = None
         self._error: BaseException | None = None
+        self._wish = False
         self._leaving = False
         self._alone = False
         self._toolsets: list[Any] = []
@@ -151,13 +161,19 @@ class Base:
         self.outcome = outcome
         self.world.leave(self.live)
 
-    def _cancel_now(self) -> bool:
-        """Throw `Cancelled` once; False where that was done before."""
-        if self._leaving:
-            return False
+    def _may_leave(self, effect: Effect[Any]) -> bool:
+        """May `Cancelled` be thrown in place of this effect's answer?"""
+        return not self._leaving and not self.run.finishing and isinstance(effect, WAITS)
+
+    @property
+    def _wished(self) -> bool:
+        """Does anybody want the turn to end now?"""
+        return self._wish or self.live.cancelled
+
+    def _leave(self) -> NoReturn:
+        """Throw `Cancelled`, once in the life of a turn."""
         self._leaving = True
-        self._error = Cancelled()
-        return True
+        raise Cancelled
 
     def _view(self, plugin: str) -> TurnView:
         view = self._views.get(plugin)

@@ -16,7 +16,7 @@ from hookloop.engine.effects import Ask, Done, Effect, Emit, Job, Next, NextResu
 from hookloop.hooks import Awaiting, Waits
 from hookloop_hookspecs import Message, ModelRequest, Outcome, ProviderError, Reply
 from hookloop_hookspecs.errors import Cancelled
-from hookloop_hookspecs.events import Event
+from hookloop_hookspecs.events import Event, TurnBegan
 
 from .base import Base, World
 from .jobs import Invoke, Schedule, TimedOut, aplay, body, context_of, failed, play
@@ -31,6 +31,7 @@ class SyncRun(Base):
 
     def __init__(self, *args: Any) -> None:
         super().__init__(*args)
+        self._now: Effect[Any] = Emit(TurnBegan("", ""))
         self._done: queue.SimpleQueue[Done | None] = queue.SimpleQueue()
         self._schedule = Schedule((), 1)
         self._tasks: dict[int, Task | Future[Any]] = {}
@@ -48,9 +49,7 @@ class SyncRun(Base):
     def __exit__(self, *_exc: object) -> None:
         if self.finished:
             return
-        self._drop_stream()
-        if not self._leaving:
-            self._cancel_now()
+        self._wish = True
         for _ in self._events():
             pass
 
@@ -83,9 +82,11 @@ class SyncRun(Base):
             try:
                 self._answer = self._perform(effect)
             except KeyboardInterrupt as error:
-                if not self._cancel_now():
-                    raise
-                interrupt = error
+                if interrupt is not None:
+                    raise  # a second one means: now
+                interrupt, self._wish = error, True
+                if self._may_leave(effect):
+                    self._leaving, self._error = True, Cancelled()
             except (Exception, Cancelled) as error:
                 self._error = error
             if isinstance(effect, Emit):
@@ -95,6 +96,8 @@ class SyncRun(Base):
             raise interrupt
 
     def _perform(self, effect: Effect[Any]) -> Any:
+        self._now = effect
+        self._check()
         waits = self._waits(effect)
         if waits is not None:
             return self._play(waits)
@@ -104,11 +107,9 @@ class SyncRun(Base):
             case Next():
                 return self._next()
             case Ask(request, provider):
-                self._check()
                 self._open_stream(self._provider(provider), request)
                 return None
             case Start(jobs):
-                self._check()
                 self._schedule = Schedule(jobs, self.world.parallel)
                 return self._start_ready()
             case NextResult():
@@ -116,17 +117,15 @@ class SyncRun(Base):
             case StopJobs(cancel):
                 return self._stop_jobs(cancel)
             case Sleep(seconds):
-                self._check()
-                if not self._leaving:
-                    self._woken.wait(seconds)
+                self._woken.wait(seconds)
                 return self._check()
         return self._instant(effect)
 
     def _check(self) -> None:
-        """Leave here where somebody wished so."""
-        if self.live.cancelled and not self._leaving:
-            self._leaving = True
-            raise Cancelled
+        """Leave here where somebody wished so and the effect at hand may be left."""
+        if self._wished and self._may_leave(self._now):
+            self._drop_stream()
+            self._leave()
 
     def _wake(self) -> None:
         """Somebody cancelled from another thread: let go of whatever this thread waits for."""
@@ -183,7 +182,6 @@ class SyncRun(Base):
             self._await(Awaiting(source.aclose()))
 
     def _next(self) -> Any:
-        self._check()
         assert self._stream is not None
         assert self._asked is not None
         provider = self._asked[0]
@@ -197,9 +195,7 @@ class SyncRun(Base):
             self._drop_stream()
             self._check()
             raise foreign(provider, error) from error
-        if self.live.cancelled and not self._leaving:
-            self._drop_stream()
-            self._check()
+        self._check()
         if piece is None:
             self._drop_stream()
             raise ProviderError(

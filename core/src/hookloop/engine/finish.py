@@ -33,6 +33,7 @@ from .saving import save, save_outside
 
 def finish(run: Run, ended: Ended) -> Flow[Outcome]:
     """End the run. A memory that fails to store is raised with the finished outcome."""
+    run.finishing = True
     storing: BaseException | None = None
     if run.entered and not run.lost:
         yield from _close(run, ended)

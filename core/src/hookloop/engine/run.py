@@ -159,6 +159,7 @@ class Run:
         self.begun = 0.0
         self.running = False
         self.entered = False
+        self.finishing = False
         self.allowed: frozenset[str] | None = None
         self.partial: list[str] = []
         self.output: object = None
