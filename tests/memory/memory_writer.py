@@ -13,6 +13,7 @@ from importlib.metadata import entry_points
 from typing import Any
 
 from hookloop_hookspecs import Batch, Conflict, Entry, LoadQuery, Message, Said, TurnEnded, TurnStarted
+from hookloop_hookspecs.entries import Body
 
 CONVERSATIONS = 10
 
@@ -27,7 +28,7 @@ def turn(who: str, at: int, number: int) -> tuple[Entry, ...]:
     """A closed turn of four entries."""
     name = f"{who}-{at}"
     said = (Said(Message.user(name)), Said(Message.assistant(f"answer to {name}")))
-    bodies = (TurnStarted(who, name), *said, TurnEnded("done", "end"))
+    bodies: tuple[Body, ...] = (TurnStarted(who, name), *said, TurnEnded("done", "end"))
     return tuple(Entry(number + place, name, body) for place, body in enumerate(bodies))
 
 

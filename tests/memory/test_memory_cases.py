@@ -31,6 +31,7 @@ from hookloop_hookspecs import (
     TurnEnded,
     TurnStarted,
 )
+from hookloop_hookspecs.entries import Body
 from hookloop_redis import RedisMemory, RedisOptions
 from hookloop_sql import SqlMemory
 from hookloop_transcript import TranscriptMemory
@@ -87,7 +88,11 @@ def test_d10_nul_in_results_and_arguments_is_kept_and_in_an_id_refused(memory: A
         pytest.skip("keeps no tool messages")
     result = ToolResult("c1", "read", (Text("a\0b"), Text(json.dumps({"k": "a\0b"}))), ran='{"p":"a\\u0000b"}')
     call = ToolCall("c1", "read", '{"p":"a\0b\\u0000"}')
-    bodies = (TurnStarted("o", "n"), Said(Message.assistant(call), stop="calls"), Said(Message.tool(result)))
+    bodies: tuple[Body, ...] = (
+        TurnStarted("o", "n"),
+        Said(Message.assistant(call), stop="calls"),
+        Said(Message.tool(result)),
+    )
     entries = tuple(Entry(at, "t", body) for at, body in enumerate(bodies))
     memory.persist_memory(Batch(conversation, entries, 0))
     assert memory.load_memory(conversation, LoadQuery()).entries == entries

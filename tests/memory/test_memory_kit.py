@@ -276,15 +276,20 @@ def test_an_undeclared_flag_is_not_asked_for() -> None:
 
 
 def test_hooks_may_be_async_and_name_what_they_want() -> None:
-    class Async(InProcessMemory):
+    class Async:
+        def __init__(self) -> None:
+            self._kept = InProcessMemory()
+            self.capabilities = self._kept.capabilities
+            self.conversations, self.delete = self._kept.conversations, self._kept.delete
+
         @hookimpl
         async def persist_memory(self, conversation: str, batch: Batch) -> None:
             assert conversation == batch.conversation
-            super().persist_memory(batch)
+            self._kept.persist_memory(batch)
 
         @hookimpl
         async def load_memory(self, query: LoadQuery, conversation: str) -> Loaded | None:
-            loaded = super().load_memory(conversation, query)
+            loaded = self._kept.load_memory(conversation, query)
             return loaded if loaded.version else None
 
     report = memory_checks.check_memory(Async)

@@ -24,6 +24,7 @@ from hookloop_hookspecs import (
     TurnEnded,
     TurnStarted,
 )
+from hookloop_hookspecs.entries import Body
 from hookloop_transcript import TranscriptMemory
 from hookloop_transcript.names import safe_name
 
@@ -78,7 +79,12 @@ def test_a_window_is_whole_turns_with_the_asked_one(memory: TranscriptMemory) ->
 
 
 def test_only_texts_are_kept(memory: TranscriptMemory) -> None:
-    bodies = (TurnStarted("o", "n"), Said(Message.user("U")), Said(Message.assistant("")), TurnEnded("done", "end"))
+    bodies: tuple[Body, ...] = (
+        TurnStarted("o", "n"),
+        Said(Message.user("U")),
+        Said(Message.assistant("")),
+        TurnEnded("done", "end"),
+    )
     memory.persist_memory(Batch("c1", tuple(Entry(at, "t", body) for at, body in enumerate(bodies)), 0))
     memory.persist_memory(Batch("c2", (Entry(0, "t", TurnStarted("o", "n")),), 0))
     memory.persist_memory(Batch("c2", (), 0, "me", 5.0))
