@@ -9,6 +9,8 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from typing import Any
 
+import anyio
+
 from hookloop_hookspecs import Delta, ProviderError, Reply, ThinkingDelta
 
 from .assembly import Assembly
@@ -97,6 +99,10 @@ class Exchange:
     def sleep(self, seconds: float) -> None:
         """Wait before the next attempt, in a sync run; giving up ends it."""
         self.given_up.wait(seconds)
+
+    async def asleep(self, seconds: float) -> None:
+        """Wait before the next attempt, in an async run; cancelling the task ends it."""
+        await anyio.sleep(seconds)
 
     def watch(self, stream: Any) -> None:
         """Remember the connection that is being read, so that giving up can end a blocked read."""

@@ -45,7 +45,14 @@ class OpenAIProvider(Provider):
         self._options = options
         self._identity = Identity(self.name, tag_for(profile, base_url), self.family, model, profile, vision)
         self._failing = Failing(self.name, _secrets(key, options))
-        endpoint = Endpoint(base_url, key, options.organization or "", options.headers, options.request_timeout)
+        endpoint = Endpoint(
+            base_url,
+            key,
+            options.organization,
+            options.headers,
+            options.request_timeout,
+            ambient=profile.key_env == "OPENAI_API_KEY",
+        )
         self._sync = SyncTransport(endpoint)
         self._async = AsyncTransport(endpoint)
         self._running: dict[int, Exchange] = {}
@@ -64,7 +71,7 @@ class OpenAIProvider(Provider):
     async def astream(self, request: ModelRequest) -> AsyncGenerator[Delta | Reply, None]:
         """Ask the model; yields deltas, then the reply. Raises `ProviderError`."""
         with self._exchange(request) as exchange:
-            async for attempt in AsyncRetrying(**exchange.policy()):
+            async for attempt in AsyncRetrying(sleep=exchange.asleep, **exchange.policy()):
                 try:
                     async with aclosing(self._async.attempt(exchange)) as deltas:
                         async for delta in deltas:

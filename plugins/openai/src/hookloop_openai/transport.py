@@ -6,11 +6,12 @@ retries are off, its models are never built.
 
 from __future__ import annotations
 
+import os
 import threading
 from collections.abc import AsyncGenerator, Iterator, Mapping
 from contextlib import AbstractAsyncContextManager, AbstractContextManager, ExitStack
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, TypeVar
 
 import httpx2
 from anyio.lowlevel import RunVar
@@ -21,17 +22,23 @@ from hookloop_hookspecs import Delta, Reply
 from .exchange import Exchange
 from .watched import opening, watch
 
+Client = TypeVar("Client", openai.OpenAI, openai.AsyncOpenAI)
+
 
 @dataclass(frozen=True, slots=True)
 class Endpoint:
-    """Where requests go and what they carry. Times are in seconds."""
+    """Where requests go and what they carry. Times are in seconds.
+
+    `ambient` says that the SDK's own variables (organization, project, headers) are meant for this endpoint.
+    """
 
     base_url: str
     api_key: str = field(repr=False)
-    organization: str = ""
+    organization: str | None = None
     headers: Mapping[str, str] = field(default_factory=dict)
     request_timeout: float = 600.0
     connect_timeout: float = 10.0
+    ambient: bool = True
 
     def arguments(self) -> dict[str, Any]:
         """What both clients of the SDK are made with."""
@@ -39,10 +46,22 @@ class Endpoint:
             "api_key": self.api_key or "none",
             "base_url": self.base_url,
             "organization": self.organization,
-            "default_headers": dict(self.headers),
+            "default_headers": self._unwanted() | dict(self.headers),
             "max_retries": 0,
             "timeout": httpx2.Timeout(self.request_timeout, connect=self.connect_timeout),
         }
+
+    def settled(self, client: Client) -> Client:
+        """The client without what the SDK took from the environment for OpenAI alone."""
+        if not self.ambient:
+            client.organization = self.organization
+            client.project = None
+        return client
+
+    def _unwanted(self) -> dict[str, Any]:
+        """Headers that the environment adds for OpenAI, taken out."""
+        lines = os.environ.get("OPENAI_CUSTOM_HEADERS", "").split("\n") if not self.ambient else []
+        return {line.partition(":")[0].strip(): openai.Omit() for line in lines if ":" in line}
 
 
 class SyncTransport:
@@ -78,7 +97,7 @@ class SyncTransport:
             if self._client is None:
                 http = openai.DefaultHttpxClient()
                 watch(http)
-                self._client = openai.OpenAI(http_client=http, **self._endpoint.arguments())
+                self._client = self._endpoint.settled(openai.OpenAI(http_client=http, **self._endpoint.arguments()))
             return self._client
 
     def close(self) -> None:
@@ -128,7 +147,7 @@ class AsyncTransport:
         return client
 
     async def _keep(self) -> AsyncGenerator[openai.AsyncOpenAI, None]:
-        client = openai.AsyncOpenAI(**self._endpoint.arguments())
+        client = self._endpoint.settled(openai.AsyncOpenAI(**self._endpoint.arguments()))
         try:
             yield client
         finally:
