@@ -10,6 +10,7 @@ from pydantic import BaseModel, ConfigDict, Field, SecretStr
 from hookloop_hookspecs import ConfigError
 
 KEY = "ANTHROPIC_API_KEY"
+ADDRESS = "ANTHROPIC_BASE_URL"
 
 
 class Prices(BaseModel):
@@ -29,8 +30,8 @@ class Prices(BaseModel):
 class Options(BaseModel):
     """Options of the provider.
 
-    `api_key` defaults to the environment's ANTHROPIC_API_KEY, `base_url` to the SDK's (ANTHROPIC_BASE_URL, then the
-    vendor's). `transport`: "stream" reads events as they come, "whole" one JSON body. `request_timeout` bounds one
+    `api_key` defaults to the environment's ANTHROPIC_API_KEY, `base_url` to its ANTHROPIC_BASE_URL, then
+    to the vendor's own. `transport`: "stream" reads events as they come, "whole" one JSON body. `request_timeout` bounds one
     attempt, `idle_timeout` the silence between two pieces of a stream, both in seconds. `retries` more attempts are
     made before anything visible has arrived. `headers` are sent with each request. `thinking`: "off", "adaptive", a
     token budget, or None for the model's default. `max_tokens` bounds a reply where a request does not. `cache` places
@@ -52,6 +53,11 @@ class Options(BaseModel):
     cache: bool = True
     prices: Prices | None = None
     binding: Literal["keep", "drop_block"] = "keep"
+
+    @property
+    def address(self) -> str | None:
+        """Where to ask; None for the vendor's own address."""
+        return self.base_url or os.environ.get(ADDRESS) or None
 
     def key(self) -> str:
         """The API key. Raises `ConfigError`, naming the environment variable, where there is none."""

@@ -20,7 +20,16 @@ from tenacity import (
 from tenacity.nap import sleep_using_event
 
 import anthropic
-from hookloop_hookspecs import Delta, ModelRequest, Provider, ProviderError, ProviderTraits, Reply, ThinkingDelta
+from hookloop_hookspecs import (
+    ConfigError,
+    Delta,
+    ModelRequest,
+    Provider,
+    ProviderError,
+    ProviderTraits,
+    Reply,
+    ThinkingDelta,
+)
 
 from .asking import Asker
 from .blocks import Maker
@@ -34,6 +43,7 @@ from .reading import Call, Reading
 from .thinking import BINDING_BETA, Thinker
 
 PATH: Final = "/v1/messages"
+VENDOR: Final = "api.anthropic.com"
 PATIENCE: Final = 60.0
 """The longest wait, in seconds, that the server may wish for; a longer one is left to the caller."""
 
@@ -60,13 +70,13 @@ class AnthropicProvider(Provider):
         self._headers = _headers(self.options, thinker)
         settings = {
             "api_key": self.options.key(),
-            "base_url": self.options.base_url,
+            "base_url": self.options.address,
             "max_retries": 0,
             "timeout": _timeout(self.options),
         }
         self._sync = SyncClient(settings)
         self._async = AsyncClients(settings)
-        self.family = _family(model, self.options.base_url)
+        self.family = _family(model, self.options.address)
         self.traits = ProviderTraits(structured=facts.structured, vision=True, bound_thinking=facts.bound)
         self._reader = Reader(NAME, self.family, thinking=self.options.thinking != "off")
 
@@ -231,5 +241,17 @@ def _timeout(options: _Options) -> httpx2.Timeout:
 
 def _family(model: str, base_url: str | None) -> str:
     """Models that read each other's thinking: one model, whatever its date, on one platform."""
-    host = urlsplit(base_url or "").hostname or ""
-    return plain(model) if host in ("", "api.anthropic.com") else f"{plain(model)}@{host}"
+    host = _host(base_url) if base_url else VENDOR
+    return plain(model) if host == VENDOR else f"{plain(model)}@{host}"
+
+
+def _host(base_url: str) -> str:
+    """The address's host. Raises `ConfigError` for what is no web address."""
+    try:
+        parts = urlsplit(base_url)
+        good = parts.scheme in ("http", "https") and parts.hostname and parts.port != 0
+    except ValueError:
+        good = False
+    if not good:
+        raise ConfigError(f"base_url {base_url!r} is no web address; it begins with http:// or https://")
+    return urlsplit(base_url).hostname or ""

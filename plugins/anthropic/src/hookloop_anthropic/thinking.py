@@ -78,8 +78,8 @@ class Thinker:
         return {"block_binding": {"prefix_mismatch_behavior": "drop_block"}} if self.drops else {}
 
     def unthought_from(self, config: Config, encoded: Encoded) -> int | None:
-        """From which message on thinking is left out, where it is off though it was on; None leaves all in."""
-        if self.facts.thinks is None or not encoded.thinks or self.on(config):
+        """From which message on thinking is left out, where a budget was asked for and does not fit; None leaves all."""
+        if not isinstance(self.options.thinking, int) or not encoded.thinks or self.on(config):
             return None
         return 0 if encoded.begins_with_thinking else encoded.open_from
 
