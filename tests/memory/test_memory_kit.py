@@ -22,6 +22,7 @@ from hookloop_hookspecs import (
     State,
     Summary,
     Text,
+    TurnStarted,
     hookimpl,
 )
 from hookloop_hookspecs.codec import dump_entry
@@ -104,6 +105,22 @@ class Everything(Faults):
     @hookimpl
     def load_memory(self, conversation: str, query: LoadQuery) -> Loaded:
         return super().load_memory(conversation, replace(query, messages=None))
+
+
+class CutsAtMarks(Faults):
+    @hookimpl
+    def load_memory(self, conversation: str, query: LoadQuery) -> Loaded:
+        loaded = super().load_memory(conversation, query)
+        marked = not loaded.entries or isinstance(loaded.entries[0].body, TurnStarted)
+        return loaded if marked else super().load_memory(conversation, replace(query, messages=None))
+
+
+class ComparesAlways(Faults):
+    @hookimpl
+    def persist_memory(self, batch: Batch) -> None:
+        if batch.version < 0:
+            raise Conflict("stale")
+        super().persist_memory(batch)
 
 
 class OldestFirst(Faults):
@@ -213,6 +230,8 @@ FAULTS: dict[str, Faulty] = {
     "large_batch_keeps_order": entries(lambda found, query: sorted(found, key=lambda entry: str(entry.number))),
     "window_is_whole_turns": entries(_last_messages),
     "window_is_flat": Everything,
+    "window_needs_no_marks": CutsAtMarks,
+    "version_below_zero_is_not_compared": ComparesAlways,
     "open_turn_is_whole": entries(lambda found, query: found[-10:] if query.messages else found),
     "marks_come_with_a_window": entries(_no_marks),
     "asked_turn_comes_with_a_window": entries(_no_turn_before),

@@ -25,7 +25,6 @@ from hookloop_hookspecs import (
     Said,
     State,
     Summary,
-    TurnStarted,
     hookimpl,
 )
 from hookloop_hookspecs.memory import plan_append
@@ -154,21 +153,20 @@ class _Conversation:
         self._lease = (batch.owner, time.monotonic() + batch.lease) if batch.lease > 0 else ("", 0.0)
 
     def load(self, query: LoadQuery) -> Loaded:
-        start = 0 if query.messages is None else self._cut(query.messages)
+        start = 0 if query.messages is None or not self.entries else self._cut(query.messages)
         recent = self.entries[start:]
         if start:
             recent = sorted(self._older(query.turn_id, recent[0].number), key=_number) + recent
         return Loaded(tuple(recent), len(self.entries), self.lease())
 
     def _cut(self, messages: int) -> int:
-        """The index of the turn's start behind which at least so many messages stand."""
-        seen = 0
+        """The index of the turn's first entry behind which at least so many messages stand."""
+        seen, turn = 0, self.entries[-1].turn
         for index in range(len(self.entries) - 1, -1, -1):
-            body = self.entries[index].body
-            if isinstance(body, Said):
-                seen += 1
-            elif isinstance(body, TurnStarted) and seen >= messages:
-                return index
+            entry = self.entries[index]
+            if entry.turn != turn and seen >= messages:
+                return index + 1
+            seen, turn = seen + isinstance(entry.body, Said), entry.turn
         return 0
 
     def _older(self, turn: str, first: int) -> Iterable[Entry]:

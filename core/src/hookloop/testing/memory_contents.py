@@ -91,6 +91,15 @@ def window_is_whole_turns(subject: Subject) -> None:
         _same(found, every[-turns * talk.size :])
 
 
+def window_needs_no_marks(subject: Subject) -> None:
+    """Turns that a memory got without their marks, with gaps between their numbers, are cut as whole turns too."""
+    turns = [numbered([Said(Message.user("q")), Said(Message.assistant("a"))], f"t{at}", 7 * at) for at in range(12)]
+    for turn in turns:
+        subject.append(turn, -1, final=True)
+    for messages, kept in ((1, 1), (2, 1), (3, 2), (20, 10), (24, 12)):
+        _same(subject.load(messages=messages).entries, [entry for turn in turns[-kept:] for entry in turn])
+
+
 def window_is_flat(subject: Subject) -> None:
     """A window costs the same however long the conversation is."""
     _store(subject, Dialogue(10))
@@ -174,6 +183,7 @@ INSIDE: tuple[Rule, ...] = (
     order_is_the_number,
     large_batch_keeps_order,
     window_is_whole_turns,
+    window_needs_no_marks,
     window_is_flat,
     open_turn_is_whole,
     marks_come_with_a_window,

@@ -59,6 +59,18 @@ def stale_version_conflicts(subject: Subject) -> None:
     assert subject.load("new") == Loaded(), "a conflict must not make a conversation"
 
 
+def version_below_zero_is_not_compared(subject: Subject) -> None:
+    """A memory that does not own the history is written to at a version below 0: appended, repeats skipped all the same."""
+    entries = next(Dialogue(1).entries())
+    for batch in (entries[:2], entries[4:6], entries[:2], entries[4:]):
+        subject.append(batch, -1)
+    twin = replace(entries[0], body=Said(Message.user("something else")))
+    _conflicts(lambda: subject.append([twin], -1), "another entry of a taken number")
+    found = subject.load()
+    assert list(found.entries) == entries[:2] + entries[4:], "a batch at a version below 0 must be appended"
+    assert found.version == 5, f"five entries are stored, version is {found.version}"
+
+
 def batch_is_all_or_nothing(subject: Subject) -> None:
     """A batch of which one entry cannot be stored stores nothing."""
     subject.append(numbered([Said(Message.user("first"))], "t"), 0)
@@ -259,6 +271,7 @@ ANY: tuple[Rule, ...] = (
 INSIDE: tuple[Rule, ...] = (
     repeat_is_skipped,
     other_content_conflicts,
+    version_below_zero_is_not_compared,
     batch_is_all_or_nothing,
     many_conversations_at_once,
 )

@@ -24,6 +24,7 @@ from hookloop_hookspecs import (
     Loaded,
     LoadQuery,
     MemoryCapabilities,
+    Said,
     State,
     Summary,
     hookimpl,
@@ -33,7 +34,6 @@ from .options import RedisOptions
 from .scripts import APPEND, HEAD_WIDTH, LIST, LOAD
 from .texts import EntryTexts, check_ids, digest
 
-_KINDS = {"said": "m", "turn_started": "t"}
 _PAGE = 500
 
 
@@ -121,7 +121,7 @@ class RedisMemory:
         return f"{self._options.prefix}:{{{digest(scope)[:16]}}}:c:{conversation}"
 
     def _text(self, entry: Entry) -> str:
-        return _KINDS.get(entry.body.kind, "-") + _turn(entry.turn) + self._texts.text(entry)
+        return ("m" if isinstance(entry.body, Said) else "-") + _turn(entry.turn) + self._texts.text(entry)
 
     def _entry(self, stored: bytes) -> Entry:
         try:

@@ -2,7 +2,7 @@
 
 A conversation is one hash, so that it expires, moves and dies whole. Its fields:
 
-- a number: the entry of that number, as kind letter, turn digest (16 characters) and JSON text;
+- a number: the entry of that number, as kind letter (m: a message), turn digest (16 characters) and JSON text;
 - `version`, `last`: how many entries there are, and the highest number; `conversation`: its id, for people;
 - `owner`, `until`: the lease, in epoch milliseconds of the server's clock;
 - `marks`: JSON, the number of the newest summary and of each plugin's newest state;
@@ -44,7 +44,7 @@ for at = 6, #ARGV, 3 do
     return {'other', ARGV[at]}
   end
 end
-if #fresh > 0 and stored - here ~= version then return {'version', int(stored)} end
+if #fresh > 0 and version >= 0 and stored - here ~= version then return {'version', int(stored)} end
 
 local function reach(field, number, lower)
   local other = tonumber(redis.call('HGET', hash, field) or number)
@@ -94,7 +94,7 @@ LOAD = (
     + """
 if not head[1] then return {} end
 local messages, turn = tonumber(ARGV[1]), ARGV[2]
-local texts, found, said, cut, at = {}, 0, 0, nil, last
+local texts, found, said, cut, at, current = {}, 0, 0, nil, last, nil
 
 local function chunk(from, to)
   local numbers = {}
@@ -105,10 +105,13 @@ while not cut and at >= 0 and found < stored do
   local low = math.max(at - 127, 0)
   for offset, text in ipairs(chunk(at, low)) do
     if text and not cut then
-      found, texts[#texts + 1] = found + 1, text
-      local kind = string.sub(text, 1, 1)
-      if kind == 'm' then said = said + 1 end
-      if kind == 't' and messages >= 0 and said >= messages then cut = at - offset + 1 end
+      local whose = string.sub(text, 2, 17)
+      if current and whose ~= current and messages >= 0 and said >= messages then
+        cut = at - offset + 2
+      else
+        found, texts[#texts + 1], current = found + 1, text, whose
+        if string.sub(text, 1, 1) == 'm' then said = said + 1 end
+      end
     end
   end
   at = low - 1

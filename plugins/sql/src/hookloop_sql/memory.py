@@ -86,8 +86,9 @@ class SqlMemory:
 
     @hookimpl
     def close(self) -> None:
-        """Close all connections."""
+        """Close all connections. A later use opens new ones (and finds a private database empty)."""
         self._engine.dispose()
+        self._ready = False
 
     def _prepare(self) -> None:
         """Bring the schema up to date once; leave the connections of another process alone."""

@@ -19,7 +19,7 @@ _entry = entries.c
 _mine = _entry.conversation == bindparam("id")
 _ALL = select(_entry.body).where(_mine).order_by(_entry.number)
 _PAGE = (
-    select(_entry.number, _entry.kind, _entry.body)
+    select(_entry.number, _entry.turn, _entry.kind, _entry.body)
     .where(_mine, _entry.number <= bindparam("upto"))
     .order_by(_entry.number.desc())
     .limit(bindparam("size"))
@@ -55,16 +55,16 @@ def listing(connection: Connection, scope: str) -> list[ConversationInfo]:
 
 
 def _tail(connection: Connection, here: Found, messages: int) -> list[tuple[int, str]]:
-    """Number and text from the turn's start behind which at least so many messages stand."""
+    """Number and text from the turn's first entry on behind which at least so many messages stand."""
     rows: list[tuple[int, str]] = []
-    upto, size, said = here.last, min(2 * messages + 16, _LARGEST_PAGE), 0
+    upto, size, said, current = here.last, min(2 * messages + 16, _LARGEST_PAGE), 0, None
     while True:
         page = connection.execute(_PAGE, {"id": here.id, "upto": upto, "size": size}).all()
-        for number, kind, body in page:
-            rows.append((number, body))
-            said += kind == "said"
-            if kind == "turn_started" and said >= messages:
+        for number, turn, kind, body in page:
+            if turn != current and current and said >= messages:
                 return rows[::-1]
+            rows.append((number, body))
+            current, said = turn, said + (kind == "said")
         if len(page) < size:
             return rows[::-1]
         upto = rows[-1][0] - 1
