@@ -45,6 +45,7 @@ class Seen:
     errors: list[BaseException]
     stored: list[Any]
     next_request: list[Message]
+    raw: list[Any]
 
     @property
     def outcome(self) -> Outcome:
@@ -99,6 +100,7 @@ def play(scenario: Scenario, way: str, transport: str = "stream") -> Seen:
         errors,
         [_plain_entry(entry) for entry in stored],
         next_request,
+        list(stored),
     )
 
 
