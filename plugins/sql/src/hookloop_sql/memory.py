@@ -9,7 +9,7 @@ from contextlib import AbstractContextManager, nullcontext
 from typing import ClassVar, TypeAlias, TypeVar
 
 from sqlalchemy import Connection, Engine
-from tenacity import Retrying, retry_if_exception, stop_after_attempt, wait_random
+from tenacity import Retrying, retry_if_exception, stop_after_delay, wait_random
 
 from hookloop_hookspecs import Batch, ConversationInfo, Loaded, LoadQuery, MemoryCapabilities, hookimpl
 
@@ -22,7 +22,7 @@ from .texts import EntryTexts, check_ids, digest
 
 T = TypeVar("T")
 Gate: TypeAlias = AbstractContextManager[object]
-_ATTEMPTS = 8
+_SECONDS = 10.0
 
 
 class SqlMemory:
@@ -121,7 +121,7 @@ class SqlMemory:
                 raise
         policy = Retrying(
             retry=retry_if_exception(passing),
-            stop=stop_after_attempt(_ATTEMPTS),
+            stop=stop_after_delay(_SECONDS),
             wait=wait_random(0, 0.05),
             reraise=True,
         )
