@@ -13,7 +13,7 @@ import typer
 from hookloop_hookspecs import ConfigError, HookloopError
 from hookloop_hookspecs.redact import redact
 
-from . import added, config_commands, conversations, explain, plugin_commands, scaffold, talk, trace_commands
+from . import added, check, config_commands, conversations, explain, plugin_commands, scaffold, talk, trace_commands
 from .terminal import err, one_line
 
 OK, FAILED, WRONG, INTERRUPTED = 0, 1, 2, 130
@@ -30,6 +30,7 @@ def make_app() -> typer.Typer:
     app.callback()(_options)
     talk.add_to(app)
     explain.add_to(app)
+    check.add_to(app)
     app.add_typer(plugin_commands.app, name="plugins")
     app.add_typer(config_commands.app, name="config")
     app.add_typer(conversations.app, name="conversations")
