@@ -13,7 +13,7 @@ from typing import Any, Final, Literal, TypeAlias
 
 Api: TypeAlias = Literal["chat", "responses"]
 
-_REASONING: Final = r"(.*/)?(o[1-9]|gpt-[5-9](?!.*chat))"
+_REASONING: Final = r"(.*[/.])?(o[1-9]|gpt-[5-9](?!.*chat)|codex|computer-use)"
 _ON_RESPONSES: Final = (
     r"gpt-5\.([4-9]|\d\d)|gpt-[6-9]|gpt-.*codex|codex|o\d-pro|gpt-5(\.\d+)?-pro|o\d-deep-research|computer-use"
 )
@@ -30,7 +30,8 @@ class Profile:
 
     Which API:
     - `responses_models`: models that are asked through Responses, all others through Chat Completions. `store` lets the
-      server keep responses (else reasoning travels encrypted). `family`: its first group is the model family.
+      server keep responses; else reasoning travels encrypted, where a model matches `encrypted_models`. `family`: its
+      first group is the model family.
 
     How a request is written:
     - `system_role` ("system" or "developer"); `one_system`: all system text goes into one first message;
@@ -62,6 +63,7 @@ class Profile:
     key_needed: bool = True
     responses_models: str = ""
     store: bool = False
+    encrypted_models: str = ".*"
     family: str = _FAMILY
     system_role: Literal["system", "developer"] = "system"
     one_system: bool = False
@@ -117,6 +119,7 @@ _OPENAI = Profile(
     key_env="OPENAI_API_KEY",
     responses_models=_ON_RESPONSES,
     max_tokens_field="max_completion_tokens",
+    encrypted_models=_REASONING,
     reasoning_models=_REASONING,
     no_effort_with_tools=r"gpt-5\.([4-9]|\d\d)|gpt-[6-9]",
     strict_tools=True,
@@ -132,6 +135,7 @@ _ALL: Final = (
         key_env="AZURE_OPENAI_API_KEY",
         responses_models=_ON_RESPONSES,
         max_tokens_field="max_completion_tokens",
+        encrypted_models=_REASONING,
         reasoning_models=_REASONING,
         no_effort_with_tools=r"gpt-5\.([4-9]|\d\d)|gpt-[6-9]",
         strict_tools=True,

@@ -21,7 +21,7 @@ def responses_body(request: ModelRequest, identity: Identity, items: list[Json],
     body: Json = {"model": identity.model, "input": items, "store": profile.store}
     if request.system:
         body["instructions"] = utf8(request.system)
-    if not profile.store:
+    if not profile.store and matches(profile.encrypted_models, identity.model):
         body["include"] = ["reasoning.encrypted_content"]
     if request.tools:
         body |= _tools(request, profile)
