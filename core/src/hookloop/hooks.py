@@ -103,6 +103,7 @@ class Hooks:
         self._manager = pluggy.PluginManager(PROJECT)
         self._manager.add_hookspecs(specs)
         self._by_name: dict[str, Registered] = {}
+        self._plain: dict[tuple[str, str], Callable[[Mapping[str, object]], Any] | None] = {}
         for one in plugins:
             self._register(one)
         self._chains = {name: self._chain(name, list(ordered)) for name in HOOKS}
@@ -170,9 +171,21 @@ class Hooks:
 
     def one(self, plugin: str, hook: str, arguments: Mapping[str, object]) -> Waits:
         """Ask one plugin's implementation (a memory's) and give back its value; what it raises is raised."""
+        return (yield from _stored(self._of(plugin, hook), arguments))
+
+    def plain(self, plugin: str, hook: str) -> Callable[[Mapping[str, object]], Any] | None:
+        """One plugin's implementation as a plain call, where it waits for nothing; else None."""
+        key = (plugin, hook)
+        if key not in self._plain:
+            one = self._of(plugin, hook)
+            waits = inspect.iscoroutinefunction(one.function) or getattr(one.owner.plugin, "blocking", True)
+            self._plain[key] = None if waits else one.call
+        return self._plain[key]
+
+    def _of(self, plugin: str, hook: str) -> Implementation:
         for implementation in self._chains[hook].plain:
             if implementation.owner.name == plugin:
-                return (yield from _stored(implementation, arguments))
+                return implementation
         raise ConfigError(f"plugin {plugin!r} does not implement {hook}")
 
 

@@ -39,7 +39,7 @@ Contribution: TypeAlias = "Item | Iterable[Item] | None"
 
 
 @hookspec
-def register_tools(turn: Turn) -> Iterable[Tool | Toolset | Callable[..., Any]] | Tool | Toolset | None:  # type: ignore[empty-body]
+def register_tools(turn: Turn) -> Iterable[Tool | Toolset | Callable[..., Any]] | Tool | Toolset | None:
     """Give the turn tools, beside those of the agent.
 
     When: once at the start of each turn and of each resume, before anything is stored.
@@ -63,7 +63,7 @@ def load_memory(conversation: str, query: LoadQuery) -> Loaded | None:
 
 
 @hookspec
-def recall(turn: Turn, conversation: str, query: Message) -> Contribution:  # type: ignore[empty-body]
+def recall(turn: Turn, conversation: str, query: Message) -> Contribution:
     """Retrieve what may help with the user's message: facts, documents, earlier conversations.
 
     When: once when a turn starts, after `load_memory`.
@@ -76,7 +76,7 @@ def recall(turn: Turn, conversation: str, query: Message) -> Contribution:  # ty
 
 
 @hookspec
-def before_turn(turn: Turn, query: Message) -> Contribution | Replace[Any] | Stop:  # type: ignore[empty-body]
+def before_turn(turn: Turn, query: Message) -> Contribution | Replace[Any] | Stop:
     """Judge and complete the user's input.
 
     When: once when a turn starts, after `recall`.
@@ -102,7 +102,7 @@ def select_context(turn: Turn, view: Sequence[Message]) -> Window | None:
 
 
 @hookspec
-def before_round(  # type: ignore[empty-body]
+def before_round(
     turn: Turn, view: Sequence[Message], request: ModelRequest
 ) -> Contribution | Narrow | Answer[Any]:
     """Look at a request before it goes out.
@@ -117,7 +117,7 @@ def before_round(  # type: ignore[empty-body]
 
 
 @hookspec
-def on_model_error(  # type: ignore[empty-body]
+def on_model_error(
     turn: Turn, request: ModelRequest, error: ProviderError
 ) -> Retry | Answer[Any] | Stop | None:
     """Decide what to do when the model could not be asked or its stream broke.
@@ -132,7 +132,7 @@ def on_model_error(  # type: ignore[empty-body]
 
 
 @hookspec
-def after_reply(turn: Turn, request: ModelRequest, reply: Reply) -> Contribution | Replace[Any] | Stop:  # type: ignore[empty-body]
+def after_reply(turn: Turn, request: ModelRequest, reply: Reply) -> Contribution | Replace[Any] | Stop:
     """Judge a reply before it becomes history and before any of its calls runs.
 
     When: after every reply, the final one too. While a plugin implements it, streamed pieces are held back until all have
@@ -146,7 +146,7 @@ def after_reply(turn: Turn, request: ModelRequest, reply: Reply) -> Contribution
 
 
 @hookspec
-def before_tool(  # type: ignore[empty-body]
+def before_tool(
     turn: Turn, call: ToolCall, decision: Decision | None
 ) -> Deny | Suspend | Answer[Any] | Replace[Any] | Stop | None:
     """Judge a call before it runs.
@@ -164,7 +164,7 @@ def before_tool(  # type: ignore[empty-body]
 
 
 @hookspec
-def after_tool(turn: Turn, call: ToolCall, result: ToolResult) -> Contribution | Replace[Any] | Stop:  # type: ignore[empty-body]
+def after_tool(turn: Turn, call: ToolCall, result: ToolResult) -> Contribution | Replace[Any] | Stop:
     """See, complete or change a result before it is stored.
 
     When: for every call that is answered in the turn, also failed, denied, faulty ones and those over a limit.
@@ -179,7 +179,7 @@ def after_tool(turn: Turn, call: ToolCall, result: ToolResult) -> Contribution |
 
 
 @hookspec
-def next_instructions(  # type: ignore[empty-body]
+def next_instructions(
     turn: Turn, reply: Reply, results: Sequence[ToolResult]
 ) -> Contribution | Stop:
     """Tell the model something about the results that are in.
@@ -206,7 +206,7 @@ def persist_memory(batch: Batch, conversation: str) -> None:
 
 
 @hookspec
-def review_answer(turn: Turn, reply: Reply) -> Contribution:  # type: ignore[empty-body]
+def review_answer(turn: Turn, reply: Reply) -> Contribution:
     """Look at a final answer and say "not yet, go on".
 
     When: after each reply without calls that would end the turn normally.

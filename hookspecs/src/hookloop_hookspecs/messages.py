@@ -260,12 +260,14 @@ class Message:
     @property
     def calls(self) -> tuple[ToolCall, ...]:
         """The tool calls, in order."""
-        return tuple(p for p in self.content if isinstance(p, ToolCall))
+        if self.role != "assistant":
+            return ()
+        return tuple([p for p in self.content if isinstance(p, ToolCall)])
 
     @property
     def results(self) -> tuple[ToolResult, ...]:
         """The tool results (one for a tool message, else none)."""
-        return tuple(p for p in self.content if isinstance(p, ToolResult))
+        return tuple([p for p in self.content if isinstance(p, ToolResult)])
 
     @property
     def blank(self) -> bool:

@@ -6,7 +6,6 @@ Storing and telling are shielded: a cancel that comes meanwhile is kept and thro
 from __future__ import annotations
 
 import asyncio
-import time
 from collections.abc import AsyncIterator, Callable
 from dataclasses import replace
 from typing import Any, Self
@@ -131,18 +130,20 @@ class AsyncRun(Base):
 
     async def _shielded(self, effect: Effect[Any]) -> Any:
         """Perform an effect that a cancel may not interrupt; the cancel is kept for later."""
-        waits = self._waits(effect)
+        if isinstance(effect, Emit):
+            if not self._heard:
+                return None
+            waits: Waits | None = self._tell({"event": effect.event})
+        else:
+            waits = self._waits(effect)
         if waits is not None:
             step, over = _first(waits)
-            if over:
-                return step
-            return await self._to_end(self._play(waits, step))
+            return step if over else await self._to_end(self._play(waits, step))
         return (
-            await self._to_end(self._perform(effect)) if isinstance(effect, (*WAITS, StopJobs)) else self._plain(effect)
+            await self._to_end(self._perform(effect))
+            if isinstance(effect, (*WAITS, StopJobs))
+            else self._instant(effect)
         )
-
-    def _plain(self, effect: Effect[Any]) -> Any:
-        return None if isinstance(effect, Emit) else self._instant(effect)
 
     async def _to_end(self, work: Any) -> Any:
         """Wait for this whatever happens to the task."""
@@ -186,7 +187,7 @@ class AsyncRun(Base):
                 return await self._stop_jobs(cancel)
             case Sleep(seconds):
                 return await anyio.sleep(seconds)
-        return self._plain(effect)
+        return self._instant(effect)
 
     async def _play(self, waits: Waits, step: Any) -> Any:
         """The async trampoline, from its first step on."""
@@ -303,13 +304,12 @@ class AsyncRun(Base):
 
     async def _work(self, job: Job, steps: Any) -> None:
         """One call as a task; whatever happens to it, it is over with a `Done`."""
-        began = time.monotonic()
         done = Done(job.place, interrupted=True)
         try:
             done = await aplay(steps, self._invoke, sleep_async)
         finally:
             warning = self._give_up(job.place)
-            self._done.put_nowait(replace(done, seconds=time.monotonic() - began, warning=warning))
+            self._done.put_nowait(replace(done, warning=warning) if warning else done)
 
     async def _invoke(self, step: Invoke) -> Any:
         if step.job.tool.is_async:

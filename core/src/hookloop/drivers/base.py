@@ -15,7 +15,6 @@ from hookloop.engine.effects import (
     CallHook,
     CloseTools,
     Effect,
-    Emit,
     Facts,
     Inbox,
     Load,
@@ -119,6 +118,7 @@ class Base:
         self._views: dict[str, TurnView] = {}
         self._providers: dict[str, Any] = {}
         self._deaf: set[str] = set()
+        self._heard = world.hooks.has("on_event")
 
     @property
     def conversation(self) -> str:
@@ -191,12 +191,12 @@ class Base:
         return self._providers.get(reference) or self.world.resolve(reference)
 
     def _instant(self, effect: Effect[Any]) -> Any:
-        """Effects that wait for nothing; `Waits` for those that plugins and stores answer."""
+        """Effects that wait for nothing."""
         match effect:
-            case Now():
-                return Time(time.time(), time.monotonic())
             case Inbox(last):
                 return self.live.take(last)
+            case Now():
+                return Time(time.time(), time.monotonic())
             case Resolve(provider):
                 return self._resolve(provider)
             case Alive(owner):
@@ -211,21 +211,22 @@ class Base:
 
     def _waits(self, effect: Effect[Any]) -> Waits | None:
         """Effects that plugins, stores and toolsets answer, as one generator for both edges."""
-        hooks = self.world.hooks
         match effect:
             case CallHook(hook, arguments, fold):
-                return hooks.ask(hook, arguments, self._view, fold)
+                return self.world.hooks.ask(hook, arguments, self._view, fold)
+            case Store():
+                return self._stored(effect)
             case Load(conversation, query):
                 return self._load({"conversation": conversation, "query": query})
-            case Store(memory, batch):
-                return hooks.one(memory, "persist_memory", {"batch": batch, "conversation": batch.conversation})
             case OpenTools(toolset):
                 return self._open(toolset)
             case CloseTools():
                 return self._close_tools()
-            case Emit(event):
-                return self._tell({"event": event}) if hooks.has("on_event") else None
         return None
+
+    def _stored(self, effect: Store) -> Waits:
+        arguments = {"batch": effect.batch, "conversation": effect.batch.conversation}
+        return self.world.hooks.one(effect.memory, "persist_memory", arguments)
 
     def _load(self, arguments: Mapping[str, object]) -> Waits:
         if not self._alone:

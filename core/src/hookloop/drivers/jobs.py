@@ -6,6 +6,7 @@ import threading
 from collections import deque
 from collections.abc import Awaitable, Callable, Generator, Iterable
 from dataclasses import dataclass
+from time import monotonic
 from typing import Any, TypeAlias
 
 from hookloop.engine.effects import Done, Job
@@ -76,6 +77,7 @@ Body: TypeAlias = Generator["Invoke | Pause", Any, Done]
 
 def body(job: Job, context: ToolContext, detailed: bool, default_timeout: float | None) -> Body:
     """Run one call, with its retries, and make a `Done` of whatever happens. Whatever a tool does is an answer."""
+    began = monotonic()
     tool = job.tool
     timeout = tool.timeout if tool.timeout is not None else default_timeout
     attempt = 0
@@ -84,26 +86,31 @@ def body(job: Job, context: ToolContext, detailed: bool, default_timeout: float 
             value = yield Invoke(job, context, timeout)
             break
         except SuspendCall as suspended:
-            return Done(job.place, question=suspended.question, expires=suspended.expires)
+            return Done(job.place, seconds=monotonic() - began, question=suspended.question, expires=suspended.expires)
         except TimedOut:
-            return failed(job, f"{tool.name} ran longer than {timeout:g} s and was left; its effect is unknown")
+            return failed(
+                job,
+                f"{tool.name} ran longer than {timeout:g} s and was left; its effect is unknown",
+                monotonic() - began,
+            )
         except ToolError as error:
-            return failed(job, str(error))
+            return failed(job, str(error), monotonic() - began)
         except Exception as error:
             attempt += 1
             if attempt > tool.retries or not isinstance(error, tool.retry_on):
-                return failed(job, _told(tool, error, detailed))
+                return failed(job, _told(tool, error, detailed), monotonic() - began)
         yield Pause(tool.retry_wait)
     try:
         encoded = encode_result(value)
     except Unencodable as error:
-        return failed(job, f"{tool.name} ran, but its result cannot be given to a model: {error}")
-    return Done(job.place, encoded.content, encoded.is_error, encoded.private)
+        text = f"{tool.name} ran, but its result cannot be given to a model: {error}"
+        return failed(job, text, monotonic() - began)
+    return Done(job.place, encoded.content, encoded.is_error, encoded.private, monotonic() - began)
 
 
-def failed(job: Job, text: str) -> Done:
+def failed(job: Job, text: str, seconds: float, warning: str = "") -> Done:
     """A job that came to an error."""
-    return Done(job.place, (Text(text),), True)
+    return Done(job.place, (Text(text),), True, "", seconds, warning=warning)
 
 
 def _told(tool: Tool, error: Exception, detailed: bool) -> str:

@@ -9,10 +9,9 @@ import time
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import CancelledError as FutureCancelled
 from concurrent.futures import Future
-from dataclasses import replace
 from typing import Any, Self
 
-from hookloop.engine.effects import Ask, Done, Effect, Emit, Job, Next, NextResult, Sleep, Start, StopJobs
+from hookloop.engine.effects import Ask, Done, Effect, Emit, Job, Next, NextResult, Sleep, Start, StopJobs, Store
 from hookloop.hooks import Awaiting, Waits
 from hookloop_hookspecs import Message, ModelRequest, Outcome, ProviderError, Reply
 from hookloop_hookspecs.errors import Cancelled
@@ -97,29 +96,35 @@ class SyncRun(Base):
 
     def _perform(self, effect: Effect[Any]) -> Any:
         self._now = effect
-        self._check()
+        if self._wished:
+            self._check()
+        act = _ACTS.get(type(effect))
+        if act is not None:
+            return act(self, effect)
         waits = self._waits(effect)
-        if waits is not None:
-            return self._play(waits)
-        match effect:
-            case Emit():
-                return None
-            case Next():
-                return self._next()
-            case Ask(request, provider):
-                self._open_stream(self._provider(provider), request)
-                return None
-            case Start(jobs):
-                self._schedule = Schedule(jobs, self.world.parallel)
-                return self._start_ready()
-            case NextResult():
-                return self._next_result()
-            case StopJobs(cancel):
-                return self._stop_jobs(cancel)
-            case Sleep(seconds):
-                self._woken.wait(seconds)
-                return self._check()
-        return self._instant(effect)
+        return self._play(waits) if waits is not None else self._instant(effect)
+
+    def _ask(self, effect: Ask) -> None:
+        self._open_stream(self._provider(effect.provider), effect.request)
+
+    def _start(self, effect: Start) -> None:
+        self._schedule = Schedule(effect.jobs, self.world.parallel)
+        self._start_ready()
+
+    def _sleep(self, effect: Sleep) -> None:
+        self._woken.wait(effect.seconds)
+        self._check()
+
+    def _store(self, effect: Store) -> Any:
+        """A store that never blocks is called where we are."""
+        plain = self.world.hooks.plain(effect.memory, "persist_memory")
+        if plain is None:
+            return self._play(self._stored(effect))
+        return plain({"batch": effect.batch, "conversation": effect.batch.conversation})
+
+    def _emit(self, effect: Emit) -> None:
+        if self._heard:
+            self._play(self._tell({"event": effect.event}))
 
     def _check(self) -> None:
         """Leave here where somebody wished so and the effect at hand may be left."""
@@ -231,18 +236,16 @@ class SyncRun(Base):
                 )
 
     def _on_thread(self, job: Job, steps: Any) -> None:
-        began = self._begun[job.place] = time.monotonic()
-        done = play(steps, self.live.stop_tools.wait)
-        self._done.put(replace(done, seconds=time.monotonic() - began))
+        self._begun[job.place] = time.monotonic()
+        self._done.put(play(steps, self.live.stop_tools.wait))
 
     def _on_portal(self, job: Job, steps: Any) -> Future[Any]:
         async def work() -> None:
-            began = time.monotonic()
             done = Done(job.place, interrupted=True)
             try:
                 done = await aplay(steps, call_async, sleep_async)
             finally:
-                self._done.put(replace(done, seconds=time.monotonic() - began))
+                self._done.put(done)
 
         return self.world.portal.start(work)
 
@@ -296,7 +299,7 @@ class SyncRun(Base):
         self._start_ready()
         text = f"{job.tool.name} ran longer than {timeout:g} s and was left; its effect is unknown"
         warning = f"{job.tool.name} still runs in its thread after its timeout of {timeout:g} s"
-        return replace(failed(job, text), seconds=timeout, warning=warning)
+        return failed(job, text, timeout, warning)
 
     def _stop_jobs(self, cancel: bool) -> list[Done]:
         """Start no further job; wait for those that run, or cancel them and wait for the grace."""
@@ -328,6 +331,18 @@ class SyncRun(Base):
             self.world.workers.give_up(task)
         warning = f"{job.tool.name} still runs in its thread after the turn was cancelled"
         return Done(job.place, interrupted=True, warning=warning)
+
+
+_ACTS: dict[type, Callable[[SyncRun, Any], Any]] = {
+    Ask: SyncRun._ask,
+    Emit: SyncRun._emit,
+    Next: lambda run, effect: run._next(),
+    NextResult: lambda run, effect: run._next_result(),
+    Sleep: SyncRun._sleep,
+    Start: SyncRun._start,
+    StopJobs: lambda run, effect: run._stop_jobs(effect.cancel),
+    Store: SyncRun._store,
+}
 
 
 def _least(a: float | None, b: float | None) -> float | None:

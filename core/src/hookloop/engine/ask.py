@@ -141,24 +141,26 @@ def last_text(run: Run) -> str:
 
 
 def _prepare(run: Run) -> Flow[tuple[ModelRequest, Ruling | None]]:
-    """Ask `before_round`, add what it contributes, cut where the open turn alone is too large, and build the request."""
+    """Ask `before_round`, add what it contributes, cut where the open turn alone is too large, build the request."""
+    settings, choice, answer = run.setup.settings, None, None
     if run.lent_from is not None:
         _use(run, run.lent_from)
         run.lent_from = None
-    draft = build(run, run.setup.settings)
-    merged = yield from hooked.before_round(run, draft)
-    for message in merged.messages:
-        run.add(Said(message))
-    yield from hooked.tell(merged.messages)
+    run.allowed = None
+    if "before_round" in run.setup.hooks:
+        merged = yield from hooked.before_round(run, build(run, settings))
+        for message in merged.messages:
+            run.add(Said(message))
+        yield from hooked.tell(merged.messages)
+        narrow, answer = _narrowed(merged.narrows), merged.first(Answer)
+        run.allowed = frozenset(narrow.tools) if narrow.tools is not None else None
+        settings, choice = _over(settings, narrow.settings), narrow.tool_choice
+        if narrow.model is not None:
+            run.lent_from = run.facts
+            yield from switch(run, narrow.model)
     run.collect()
     yield from recut_if_over(run)
-    narrow = _narrowed(merged.narrows)
-    run.allowed = frozenset(narrow.tools) if narrow.tools is not None else None
-    if narrow.model is not None:
-        run.lent_from = run.facts
-        yield from switch(run, narrow.model)
-    settings = _over(run.setup.settings, narrow.settings)
-    return build(run, settings, narrow.tool_choice), merged.first(Answer)
+    return build(run, settings, choice), answer
 
 
 def build(run: Run, settings: Settings, choice: str | None = None) -> ModelRequest:

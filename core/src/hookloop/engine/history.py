@@ -9,19 +9,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 
-from hookloop_hookspecs import (
-    File,
-    HistoryError,
-    Image,
-    Message,
-    Opaque,
-    Origin,
-    Part,
-    Text,
-    Thinking,
-    ToolCall,
-    ToolResult,
-)
+from hookloop_hookspecs import HistoryError, Message, Origin, Part, Text, Thinking, ToolCall, ToolResult
+from hookloop_hookspecs.messages import ResultPart
 
 ENGINE = Origin("engine")
 
@@ -76,25 +65,37 @@ def clean_text(text: str) -> str:
 
 def clean_part(part: Part) -> Part:
     """The part with clean text; the same object where there is nothing to clean."""
-    match part:
-        case Text() | Thinking():
-            text = clean_text(part.text)
-            return part if text is part.text or text == part.text else replace(part, text=text)
-        case ToolCall():
-            raw, name, id = clean_text(part.raw), clean_text(part.name), clean_text(part.id)
-            same = raw == part.raw and name == part.name and id == part.id
-            return part if same else replace(part, raw=raw, name=name, id=id)
-        case ToolResult():
-            content = tuple(clean_part(piece) for piece in part.content)
-            ran, private = clean_text(part.ran), clean_text(part.private)
-            return replace(part, content=content, ran=ran, private=private)  # type: ignore[arg-type]  # parts stay their kind
-        case Image() | File() | Opaque():
-            return part
+    if isinstance(part, Text | Thinking):
+        text = clean_text(part.text)
+        return part if text == part.text else replace(part, text=text)
+    if isinstance(part, ToolCall):
+        raw, name, id = clean_text(part.raw), clean_text(part.name), clean_text(part.id)
+        same = raw == part.raw and name == part.name and id == part.id
+        return part if same else replace(part, raw=raw, name=name, id=id)
+    return _clean_result(part) if isinstance(part, ToolResult) else part
 
 
-def clean(content: Iterable[Part]) -> tuple[Part, ...]:
+def _clean_result(part: ToolResult) -> ToolResult:
+    content: list[ResultPart] = [
+        replace(piece, text=clean_text(piece.text)) if isinstance(piece, Text) and _dirty(piece.text) else piece
+        for piece in part.content
+    ]
+    if _dirty(part.ran) or _dirty(part.private):
+        part = replace(part, ran=clean_text(part.ran), private=clean_text(part.private))
+    same = all(new is old for new, old in zip(content, part.content, strict=True))
+    return part if same else replace(part, content=tuple(content))
+
+
+def _dirty(text: str) -> bool:
+    return not text.isascii() or "\0" in text
+
+
+def clean(content: tuple[Part, ...]) -> tuple[Part, ...]:
     """All parts, clean."""
-    return tuple(clean_part(part) for part in content)
+    if len(content) == 1:
+        part = clean_part(content[0])
+        return content if part is content[0] else (part,)
+    return tuple([clean_part(part) for part in content])
 
 
 def unique_ids(content: tuple[Part, ...], taken: set[str], number: int) -> tuple[Part, ...]:

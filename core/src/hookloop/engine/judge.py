@@ -21,8 +21,8 @@ from hookloop_hookspecs import (
     Tool,
     ToolCall,
     ToolResult,
-    json_text,
 )
+from hookloop_hookspecs.results import encode_json
 from hookloop_hookspecs.schema import parse_arguments
 from hookloop_hookspecs.verdicts import Decision
 
@@ -132,15 +132,16 @@ def _passes(
     run: Run, tool: Tool, call: ToolCall, arguments: Mapping[str, object], decision: Decision | None
 ) -> Flow[Judged]:
     """Validate and ask `before_tool`, again after each replacement of the arguments, so that all judged what runs."""
-    raw = call.raw if decision is None and "before_tool" not in run.setup.hooks else json_text(dict(arguments))
+    raw = call.raw if decision is None and "before_tool" not in run.setup.hooks else encode_json(arguments)
     for _ in range(PASSES):
         try:
             kwargs = tool.validate(arguments)
         except ArgumentsError as error:
             return refused(call, f"The arguments of {call.name} do not fit, so it was not called: {error}")
-        asked = replace(call, raw=raw)
+        if "before_tool" not in run.setup.hooks and not tool.needs_approval:
+            return Judged(call, raw, tool=tool, kwargs=kwargs)
         try:
-            merged = yield from hooked.before_tool(run, asked, decision)
+            merged = yield from hooked.before_tool(run, replace(call, raw=raw), decision)
             final = yield from _ruling(run, tool, call, raw, kwargs, merged, decision)
         except PluginError as error:
             yield from hooked.warn(run, f"the call was denied: {error}", error.plugin, "before_tool")
@@ -157,7 +158,7 @@ def _passes(
             return refused(call, f"denied: plugin {replaced.plugin} gave arguments that are not an object")
         yield from hooked.ruled(replaced, call.name)
         arguments, decision = dict(value), None
-        raw = json_text(arguments)
+        raw = encode_json(arguments)
     return refused(call, "denied: plugins kept changing the arguments of this call")
 
 

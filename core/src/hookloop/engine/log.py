@@ -62,11 +62,11 @@ class Group:
     calls: tuple[ToolCall, ...]
     results: dict[int, Said] = field(default_factory=dict)
     later: list[Entry] = field(default_factory=list)
+    places: range = field(init=False)
+    """The numbers of the results, in call order."""
 
-    @property
-    def places(self) -> range:
-        """The numbers of the results, in call order."""
-        return range(self.number + 1, self.number + 1 + len(self.calls))
+    def __post_init__(self) -> None:
+        self.places = range(self.number + 1, self.number + 1 + len(self.calls))
 
     def call(self, place: int) -> ToolCall:
         """The call whose result stands at `place`."""

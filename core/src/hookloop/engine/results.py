@@ -5,7 +5,6 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 from hookloop_hookspecs import Message, Origin, PluginError, Replace, Said, Stop, Text, ToolCall, ToolResult
-from hookloop_hookspecs.messages import Part
 
 from . import hooked
 from .effects import Flow
@@ -29,6 +28,8 @@ def after(run: Run, call: ToolCall, message: Message, origin: Origin, *, ran: bo
     that ran is taken for not run.
     """
     (result,) = message.results
+    if "after_tool" not in run.setup.hooks:
+        return Finished(Said(message), result)
     try:
         merged = yield from hooked.after_tool(run, call, result)
         for ruling in merged.rulings:
@@ -41,13 +42,10 @@ def after(run: Run, call: ToolCall, message: Message, origin: Origin, *, ran: bo
     stop = merged.first(Stop)
     if stop is not None and isinstance(stop.verdict, Stop):
         yield from hooked.ruled(stop, stop.verdict.reason)
-    (part,) = clean((result,))
-    return Finished(Said(Message("tool", (part,), origin), tuple(merged.messages)), _result(part), stop)
-
-
-def _result(part: Part) -> ToolResult:
-    assert isinstance(part, ToolResult)
-    return part
+    if merged.rulings:
+        message = Message("tool", clean((result,)), origin)
+        (result,) = message.results
+    return Finished(Said(message, tuple(merged.messages)), result, stop)
 
 
 def _withheld(result: ToolResult, origin: Origin, error: PluginError, *, ran: bool) -> Finished:

@@ -24,9 +24,9 @@ from hookloop_hookspecs import (
     ToolCall,
     ToolResult,
     TurnStarted,
-    json_text,
 )
 from hookloop_hookspecs.events import ToolEnded, TurnBegan
+from hookloop_hookspecs.results import encode_json
 from hookloop_hookspecs.verdicts import Decision
 
 from . import hooked
@@ -135,7 +135,7 @@ def _marks(run: Run, decisions: Mapping[int, Decision], now: float) -> list[Deci
 def _mark(place: int, decision: Decision) -> Decided:
     match decision:
         case Approve(arguments):
-            return Decided(place, "approve", json_text(dict(arguments)) if arguments is not None else "")
+            return Decided(place, "approve", encode_json(arguments) if arguments is not None else "")
         case Deny(reason):
             return Decided(place, "deny", reason=reason)
         case Answer(value):

@@ -135,6 +135,8 @@ class Run:
         self.conversation = request.conversation
         self.past = Past()
         self.log = Log(request.turn_id, 1, [], set())
+        self.home = setup.home if request.given is None else None  # the memory that this run's log is kept by
+        self.inside = self.home is not None and self.home.placement == "inside"
         self.facts = setup.provider
         self.lent_from: Facts | None = None  # whose turn it is again after a round that asked another model
         self.window = setup.window
@@ -149,9 +151,8 @@ class Run:
         self.size = Size()
         self.sent = 0
         self.cut_once = False
-        # The store: how many entries it holds, whether this run has claimed the conversation, or lost it to another.
+        # The store: how many entries it holds, and whether the conversation was lost to another writer.
         self.version = 0
-        self.claimed = False
         self.lost = False
         self.closing: list[Entry] = []
         # This run.
@@ -179,12 +180,6 @@ class Run:
     def view(self) -> Slice:
         """The messages as the next request would hold them."""
         return Slice(self.log.window, len(self.log.window))
-
-    @property
-    def home(self) -> MemoryFacts | None:
-        """The memory that the log of this run is written to as the turn goes."""
-        home = self.setup.home
-        return home if home is not None and self.request.given is None else None
 
     def add(self, body: Body) -> Entry:
         """Append an entry to the log."""

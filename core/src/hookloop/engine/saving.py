@@ -19,14 +19,14 @@ from .run import MemoryFacts, Run
 def save(run: Run, *, final: bool = False) -> Flow[None]:
     """Store everything that was appended since the last batch. Raises what the memory raises."""
     home = run.home
-    if home is None or home.placement != "inside" or run.lost:
+    if home is None or not run.inside or run.lost:
         run.log.saved()
-        run.claimed = True
         return
-    entries = (*run.closing, *run.log.unsaved)
+    entries = kept = (*run.closing, *run.log.unsaved)
     if not entries:
         return
-    kept = yield from _storable(run, home, entries)
+    if not home.capabilities.media:
+        kept = yield from _storable(run, home, entries)
     lease = 0.0 if final else run.setup.lease
     batch = Batch(run.conversation, kept, run.version, run.setup.owner, lease, run.setup.scope, final)
     try:
@@ -37,7 +37,6 @@ def save(run: Run, *, final: bool = False) -> Flow[None]:
     run.version += len(entries)
     run.closing = []
     run.log.saved()
-    run.claimed = True
     yield from Emit(Stored(home.name, len(entries), run.version)).ask()
 
 
@@ -55,7 +54,7 @@ def save_outside(run: Run, question: Message | None, answer: Message | None) -> 
 def _store_outside(run: Run, memory: MemoryFacts, owns: bool, question: Message, answer: Message) -> Flow[None]:
     number = run.past.number
     entries = (Entry(number, run.turn_id, Said(question)), Entry(number + 1, run.turn_id, Said(answer)))
-    kept = yield from _storable(run, memory, entries)
+    kept = entries if memory.capabilities.media else (yield from _storable(run, memory, entries))
     version = run.version if owns else -1
     batch = Batch(run.conversation, kept, version, run.setup.owner, 0.0, run.setup.scope, True)
     try:
@@ -69,8 +68,8 @@ def _store_outside(run: Run, memory: MemoryFacts, owns: bool, question: Message,
 
 
 def _storable(run: Run, memory: MemoryFacts, entries: tuple[Entry, ...]) -> Flow[tuple[Entry, ...]]:
-    """The entries as this memory can keep them: without `media`, pictures and files become placeholders, with a warning."""
-    if memory.capabilities.media or not any(_has_media(entry) for entry in entries):
+    """The entries for a memory without `media`: pictures and files become placeholders, with a warning."""
+    if not any(_has_media(entry) for entry in entries):
         return entries
     yield from hooked.warn(run, "pictures and files are stored as placeholders", memory.name, "persist_memory")
     return tuple(_without_media(entry) for entry in entries)
