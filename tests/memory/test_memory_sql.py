@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sqlite3
+import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -41,6 +42,8 @@ def opened() -> Iterator[Callable[..., SqlMemory]]:
         ("no url", "no database URL"),
         ("oracle://host/db", "knows sqlite"),
         ("sqlite:///nowhere/at/all.db", "folder does not exist"),
+        ("sqlite+nosuch:///chat.db", "leave the driver's name out"),
+        ("postgresql+asyncpg://host/db", "is an async driver; write postgresql://"),
     ],
 )
 def test_an_unusable_url_is_told_at_once(url: str, why: str) -> None:
@@ -49,7 +52,7 @@ def test_an_unusable_url_is_told_at_once(url: str, why: str) -> None:
 
 
 def test_a_missing_driver_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
+    monkeypatch.setitem(sys.modules, "psycopg", None)
     with pytest.raises(ConfigError, match=r"pip install 'hookloop-sql\[postgresql\]'") as told:
         SqlMemory("postgresql://user:SECRET@host/db")
     assert "SECRET" not in str(told.value)

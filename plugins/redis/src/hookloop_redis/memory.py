@@ -114,11 +114,11 @@ class RedisMemory:
         self._client.connection_pool.disconnect()
 
     def _index(self, scope: str) -> str:
-        """The tenant's list. The part in braces puts all keys of a tenant on one node of a cluster."""
-        return f"{self._options.prefix}:{{{digest(scope)[:16]}}}:index"
+        """The tenant's list. The part in braces keeps a tenant's keys on one node behind a proxy."""
+        return f"{self._options.prefix}:{{{digest(scope)[:32]}}}:index"
 
     def _key(self, scope: str, conversation: str) -> str:
-        return f"{self._options.prefix}:{{{digest(scope)[:16]}}}:c:{conversation}"
+        return f"{self._options.prefix}:{{{digest(scope)[:32]}}}:c:{conversation}"
 
     def _text(self, entry: Entry) -> str:
         return ("m" if isinstance(entry.body, Said) else "-") + _turn(entry.turn) + self._texts.text(entry)

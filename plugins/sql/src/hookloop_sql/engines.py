@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib.util
 from pathlib import Path
 from typing import Any
 
@@ -28,13 +27,14 @@ def make_engine(url: str, options: SqlOptions) -> Engine:
     Raises `ConfigError` for an unusable URL, a database without a driver installed, or a folder that is not there.
     """
     parsed = _parsed(url)
-    if parsed.get_backend_name() == "sqlite":
-        return _sqlite(parsed, options)
-    pool = {"pool_size": options.pool_size, "max_overflow": options.pool_size}
-    engine = create_engine(parsed, hide_parameters=True, **pool)
-    if engine.dialect.name in ("mysql", "mariadb"):
-        event.listen(engine, "connect", _utc)
-    return engine
+    backend = parsed.get_backend_name()
+    try:
+        if parsed.get_dialect().is_async:
+            raise ConfigError(f"{parsed.drivername} is an async driver; write {backend}:// instead")
+        return _sqlite(parsed, options) if backend == "sqlite" else _served(parsed, options)
+    except (ArgumentError, ImportError) as error:
+        hint = f"pip install 'hookloop-sql[{backend}]'" if backend in _DRIVERS else "leave the driver's name out"
+        raise ConfigError(f"the driver of {parsed.drivername} cannot be loaded: {hint}") from error
 
 
 def in_memory(engine: Engine) -> bool:
@@ -63,11 +63,17 @@ def _parsed(url: str) -> URL:
     if backend != "sqlite" and backend not in _DRIVERS:
         raise ConfigError(f"hookloop-sql knows sqlite and {', '.join(_DRIVERS)}, not {backend!r}")
     if parsed.drivername == backend and backend in _DRIVERS:
-        driver = _DRIVERS[backend]
-        if importlib.util.find_spec(driver) is None:
-            raise ConfigError(f"{backend} needs a driver: pip install 'hookloop-sql[{backend}]'")
-        parsed = parsed.set(drivername=f"{backend}+{driver}")
+        parsed = parsed.set(drivername=f"{backend}+{_DRIVERS[backend]}")
     return parsed
+
+
+def _served(url: URL, options: SqlOptions) -> Engine:
+    """An engine for a database server."""
+    pool = {"pool_size": options.pool_size, "max_overflow": options.pool_size}
+    engine = create_engine(url, hide_parameters=True, **pool)
+    if engine.dialect.name in ("mysql", "mariadb"):
+        event.listen(engine, "connect", _utc)
+    return engine
 
 
 def _sqlite(url: URL, options: SqlOptions) -> Engine:
