@@ -6,6 +6,7 @@ from collections import Counter
 from typing import Any
 
 import pytest
+
 from hookloop import Agent, tool
 from hookloop.engine.history import check
 from hookloop.engine.log import flatten
@@ -24,7 +25,10 @@ REPLIES: dict[str, list[Any]] = {
         call("look", {"n": 4}, id="c4"),
         say("done"),
     ],
-    "bad calls": [[call("nope", id="c1"), call("spend", {"n": "x"}, id="c2"), call("spend", {"n": 5}, id="c3")], say("done")],
+    "bad calls": [
+        [call("nope", id="c1"), call("spend", {"n": "x"}, id="c2"), call("spend", {"n": 5}, id="c3")],
+        say("done"),
+    ],
     "direct": [call("final", {"n": 6}, id="c1")],
     "approval": [[call("spend", {"n": 7}, id="c1"), call("approved", {"n": 8}, id="c2")], say("done")],
 }
@@ -132,7 +136,9 @@ def assert_whole(world: World) -> None:
     doubled = {text: n for text, n in texts(messages).items() if n > 1 and not text.startswith("user:go on")}
     assert not doubled
     assert sum(m.text == "go" for m in messages) == 1
-    results = [entry.body.message.results[0] for entry in stored if isinstance(entry.body, Said) and entry.body.message.results]
+    results = [
+        entry.body.message.results[0] for entry in stored if isinstance(entry.body, Said) and entry.body.message.results
+    ]
     assert all(result.text for result in results)
     assert all(n == 1 for n in world.spent.values()), world.spent
     for entry in stored:
@@ -192,4 +198,3 @@ def test_a_crash_while_a_suspended_turn_is_resumed_runs_the_approved_call_at_mos
     for point in crash_points(play):
         finish(worlds[point])
         assert_whole(worlds[point])
-

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
+
 from hookloop.engine.effects import (
     Ask,
     CallHook,
@@ -44,7 +45,9 @@ from hookloop_hookspecs import (
 from hookloop_hookspecs.errors import Cancelled
 
 FACTS = Facts("test:model", "test", "model", "model")
-INSIDE = MemoryFacts("store", MemoryCapabilities(tool_messages=True, versioned=True, durable=True, media=True), "inside", True)
+INSIDE = MemoryFacts(
+    "store", MemoryCapabilities(tool_messages=True, versioned=True, durable=True, media=True), "inside", True
+)
 
 
 @tool
@@ -110,7 +113,9 @@ class World:
 
 def drive(world: World, **setup: Any) -> Outcome:
     """Drive a turn to its end."""
-    flow = turn(Setup(FACTS, "me", tools=(add,), memories=(INSIDE,), **setup), Request("c", "t", "n", Message.user("go")))
+    flow = turn(
+        Setup(FACTS, "me", tools=(add,), memories=(INSIDE,), **setup), Request("c", "t", "n", Message.user("go"))
+    )
     answer: Any = None
     error: BaseException | None = None
     while True:

@@ -5,11 +5,12 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+from scenarios import EDIT, READ, Feedback, scenario, tools
+from ways import TRANSPORTS, WAYS, play
+
 from hookloop import Agent, Limits
 from hookloop.testing import ScriptedProvider, call, say
 from hookloop_hookspecs import hookimpl
-from scenarios import EDIT, READ, Feedback, scenario, tools
-from ways import TRANSPORTS, WAYS, play
 
 
 @pytest.mark.parametrize("way", WAYS)

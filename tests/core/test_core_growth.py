@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from typing import Any
 
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from scenarios import tools
+
 from hookloop import Agent, Limits
 from hookloop.engine.history import check
 from hookloop.testing import ScriptedProvider, call, reply, say, think
 from hookloop_hookspecs import Message, ModelRequest, Narrow, Part, ProviderTraits, hookimpl
-from hypothesis import HealthCheck, given, settings
-from hypothesis import strategies as st
-from scenarios import tools
 
 CALLS = st.one_of(
     st.builds(lambda path: call("edit", {"path": path}, id="same"), st.text(max_size=5)),
@@ -26,7 +27,10 @@ REPLIES = st.one_of(
 TURNS = st.lists(st.lists(REPLIES, max_size=6), min_size=1, max_size=4)
 ADDS = st.dictionaries(
     st.sampled_from(["before_turn", "recall", "before_round", "after_reply", "after_tool", "next_instructions"]),
-    st.lists(st.builds(Message.user, st.text(max_size=6), key=st.sampled_from(["", "k"]), ephemeral=st.booleans()), max_size=2),
+    st.lists(
+        st.builds(Message.user, st.text(max_size=6), key=st.sampled_from(["", "k"]), ephemeral=st.booleans()),
+        max_size=2,
+    ),
     max_size=4,
 )
 WINDOWS = st.one_of(st.none(), st.integers(2, 9))
@@ -36,6 +40,10 @@ class Adds:
     """Contributes what was drawn, in every hook that was drawn."""
 
     name = "adds"
+
+    @hookimpl
+    def after_turn(self) -> None:
+        """Observes, so that the plugin has a hook whatever was drawn."""
 
     def __init__(self, adds: dict[str, list[Message]], models: bool) -> None:
         for hook, messages in adds.items():

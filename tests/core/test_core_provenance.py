@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from scenarios import EDIT, READ, Hooked, scenario
+from ways import play
+
 from hookloop.engine.log import flatten
 from hookloop.testing import call, say
 from hookloop_hookspecs import Answer, Message, Replace, hookimpl
 from hookloop_hookspecs.codec import dump_entry, dump_message, load_entry, load_message
-from scenarios import EDIT, READ, Hooked, scenario
-from ways import play
 
 
 class Everywhere:
@@ -43,7 +44,10 @@ class Everywhere:
 
 def test_every_message_of_an_outcome_names_its_giver() -> None:
     seen = play(scenario("all", [EDIT, say("done")], Everywhere), "run")
-    got = [(m.text, m.origin.kind, m.origin.plugin, m.origin.version, m.origin.hook, m.origin.round) for m in seen.outcome.messages]
+    got = [
+        (m.text, m.origin.kind, m.origin.plugin, m.origin.version, m.origin.hook, m.origin.round)
+        for m in seen.outcome.messages
+    ]
     ours = ("plugin", "everywhere", "1.2")
     assert got == [
         ("go", "user", "", "", "", 0),
@@ -73,7 +77,9 @@ def test_verdicts_leave_their_mark_too() -> None:
         ),
         "run",
     )
-    marks = [(m.text[:7], m.origin.kind, m.origin.plugin, m.origin.hook) for m in seen.outcome.messages if m.role == "tool"]
+    marks = [
+        (m.text[:7], m.origin.kind, m.origin.plugin, m.origin.hook) for m in seen.outcome.messages if m.role == "tool"
+    ]
     assert marks == [
         ("***", "tool", "redact", "after_tool"),
         ("by hand", "plugin", "judge", "before_tool"),

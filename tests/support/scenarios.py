@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
+from functools import partial
 from typing import Any
+
+from ways import Scenario
 
 from hookloop import Limits, ToolContext, ToolError, tool
 from hookloop.testing import call, reply, say, think
@@ -21,7 +24,6 @@ from hookloop_hookspecs import (
     Suspend,
     hookimpl,
 )
-from ways import Scenario
 
 
 def tools(notes: list[Any]) -> list[Any]:
@@ -307,7 +309,7 @@ SCENARIOS = [
     scenario("output tool", [[EDIT, call("final_list", {"value": [3]}, id="o1")]], run={"output": list[int]}),
     scenario("history given", [say("ok")], run={"history": [Message.user("before"), Message.assistant("yes")]}),
     *(
-        scenario(f"{hook} raises", [EDIT, say("done")], (lambda hook: lambda: raising(hook))(hook))
+        scenario(f"{hook} raises", [EDIT, say("done")], partial(raising, hook))
         for hook in (
             "register_tools",
             "recall",
@@ -324,9 +326,7 @@ SCENARIOS = [
         )
     ),
     *(
-        scenario(
-            f"{hook} returns a wrong verdict", [EDIT, say("done")], (lambda hook: lambda: once(hook, Retry()))(hook)
-        )
+        scenario(f"{hook} returns a wrong verdict", [EDIT, say("done")], partial(once, hook, Retry()))
         for hook in (
             "recall",
             "before_turn",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import re
 from typing import Any
 
@@ -17,6 +18,8 @@ def output_spec(kind: Any) -> OutputSpec:
 
     Raises `ConfigError` for a type that pydantic cannot describe.
     """
+    if inspect.isroutine(kind):
+        raise ConfigError(f"output={kind!r} is a function; give a type, for example a pydantic model")
     try:
         adapter: TypeAdapter[Any] = TypeAdapter(kind)
         schema = adapter.json_schema()

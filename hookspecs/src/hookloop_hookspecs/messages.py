@@ -260,8 +260,6 @@ class Message:
     @property
     def calls(self) -> tuple[ToolCall, ...]:
         """The tool calls, in order."""
-        if self.role != "assistant":
-            return ()
         return tuple([p for p in self.content if isinstance(p, ToolCall)])
 
     @property

@@ -82,6 +82,14 @@ def name_of(plugin: object) -> str:
     return name if isinstance(name, str) and name else type(plugin).__name__
 
 
+def no_hooks(name: str, plugin: object) -> str:
+    """What to say of a plugin without hooks."""
+    unmarked = [hook for hook in hook_names() if callable(getattr(plugin, hook, None))]
+    if unmarked:
+        return f"plugin {name!r} has no hooks; put @hookimpl on {', '.join(unmarked)}"
+    return f"plugin {name!r} has no hooks; mark its methods with @hookimpl"
+
+
 class _Activating:
     """One activation under way."""
 
@@ -185,11 +193,10 @@ class _Activating:
             place = self.config.where("plugins", name, "options")
             self._fail(name, f"{place}: plugin {name!r} was given as an object, so it takes no options here", True)
         elif not hooks:
-            self._fail(name, f"plugin {name!r} has no hooks; mark its methods with @hookimpl")
+            self._fail(name, no_hooks(name, plugin), found is None)
         elif unknown:
-            self._fail(
-                name, f"plugin {name!r} implements no known hook with {unknown!r}{suggest(unknown, hook_names())}"
-            )
+            words = f"plugin {name!r} implements no known hook with {unknown!r}{suggest(unknown, hook_names())}"
+            self._fail(name, words, found is None)
         else:
             version = str(getattr(plugin, "version", "") or (found.version if found else ""))
             self.active.append(Active(name, plugin, version, found.distribution if found else "", settings))
