@@ -171,8 +171,8 @@ RULES: dict[str, tuple[Json, Json]] = {
         ask(user("x"), says(thought(), text("y")), user("z"), thinking=THINK),
     ),
     "thinking_last": (
+        ask(user("x"), says(SEARCH, FOUND, thought()), thinking=THINK),
         ask(user("x"), says(text("y"), thought()), user("z"), thinking=THINK),
-        ask(user("x"), says(text("y"), thought(), text("z")), user("z"), thinking=THINK),
     ),
     "thinking_first": (
         looped(result(), thinking=THINK),

@@ -82,11 +82,10 @@ def _as_asked(block: Block, view: MessagesView) -> bool:
 
 @rule("thinking_last")
 def _thinking_last(view: MessagesView) -> Iterable[Finding]:
-    """No assistant message ends in thinking."""
-    for line in view.lines if view.placed(*SIGNED) else ():
-        if line.role == "assistant" and line.blocks and line.blocks[-1].get("type") in SIGNED:
-            at = len(line.blocks) - 1
-            yield f"{line.path}.content.{at}: The final block in an assistant message cannot be `thinking`."
+    """A final assistant message does not end in thinking."""
+    last = view.lines[-1] if view.lines else None
+    if last and last.role == "assistant" and last.blocks and last.blocks[-1].get("type") in SIGNED:
+        yield f"{last.path}: The final block in an assistant message cannot be `thinking`."
 
 
 @rule("thinking_first")
