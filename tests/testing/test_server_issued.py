@@ -120,7 +120,7 @@ def test_another_model_may_be_asked_without_the_thinking() -> None:
         assert broken(server, "messages", {**body, "model": "claude-opus-4-6"}) == []
 
 
-def test_a_script_may_think_unasked_and_its_thinking_is_guarded_all_the_same() -> None:
+def test_a_script_may_think_unasked_and_its_thinking_may_come_back_or_not() -> None:
     with StrictServer() as server:
         body = thinking_loop(server, think("a"), call("f"))
         server.play([think("b"), call("f", id="t9")])
@@ -130,7 +130,20 @@ def test_a_script_may_think_unasked_and_its_thinking_is_guarded_all_the_same() -
         unasked["messages"] += [{"role": "assistant", "content": content}, {"role": "user", "content": [result]}]
         assert broken(server, "messages", unasked) == []
         content.pop(0)
-        assert broken(server, "messages", unasked) == ["thinking_dropped"]
+        assert broken(server, "messages", unasked) == []
+
+
+def test_an_id_that_a_script_uses_again_is_known_with_both_its_replies() -> None:
+    with StrictServer() as server:
+        body = thinking_loop(server, think("a"), call("f", id="t1"))
+        server.play([think("b"), call("f", id="t1")])
+        content = post(server, "messages", body)[1]["content"]
+        content[1]["id"] = "t1_2"
+        result = {"type": "tool_result", "tool_use_id": "t1_2"}
+        body["messages"] += [{"role": "assistant", "content": content}, {"role": "user", "content": [result]}]
+        assert broken(server, "messages", body) == []
+        body["messages"][1]["content"].pop(0)
+        assert broken(server, "messages", body) == ["thinking_dropped"]
 
 
 def later_turn(server: StrictServer) -> Json:

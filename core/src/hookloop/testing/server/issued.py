@@ -55,17 +55,20 @@ class StoredResponse:
 
 @dataclass(slots=True)
 class Issued:
-    """The ledger of one server. Safe to use from several threads."""
+    """The ledger of one server. Safe to use from several threads.
+
+    What is kept by a call's id is kept as a list, since scripts may use an id again.
+    """
 
     signatures: dict[str, list[Signed]] = field(default_factory=dict)
-    thinking_of_call: dict[str, tuple[str, ...]] = field(default_factory=dict)
+    thinking_of_call: dict[str, list[tuple[str, ...]]] = field(default_factory=dict)
     responses: dict[str, StoredResponse] = field(default_factory=dict)
     items: dict[str, JsonObject] = field(default_factory=dict)
     stored_items: set[str] = field(default_factory=set)
     reasoning_before: dict[str, str] = field(default_factory=dict)
     encrypted: dict[str, set[str]] = field(default_factory=dict)
-    reasoning_of_call: dict[str, str] = field(default_factory=dict)
-    extra_of_call: dict[str, JsonObject] = field(default_factory=dict)
+    reasoning_of_call: dict[str, list[str]] = field(default_factory=dict)
+    extra_of_call: dict[str, list[JsonObject]] = field(default_factory=dict)
     _count: int = 0
     _lock: threading.Lock = field(default_factory=threading.Lock)
 
@@ -84,7 +87,9 @@ class Issued:
     def sign(self, body: Mapping[str, Any], content: Sequence[JsonObject]) -> None:
         """Note the thinking and the calls of an answer to this Messages request."""
         if not any(block["type"] in SIGNED for block in content):
-            self.thinking_of_call |= {block["id"]: () for block in content if block["type"] == "tool_use"}
+            for block in content:
+                if block["type"] == "tool_use":
+                    self.thinking_of_call.setdefault(block["id"], []).append(())
             return
         trace = Trace.of(body)
         mine: list[str] = []
@@ -95,15 +100,15 @@ class Issued:
                 signed = Signed(str(block.get("thinking", "")), model, asked, trace.prefix(), trace.thinking)
                 self.signatures.setdefault(signature_of(block), []).append(signed)
             elif block["type"] == "tool_use":
-                self.thinking_of_call[block["id"]] = tuple(mine)
+                self.thinking_of_call.setdefault(block["id"], []).append(tuple(mine))
             trace.add("assistant", block)
 
     def say(self, message: JsonObject) -> None:
         """Note the reasoning and the calls of a Chat Completions message."""
         reasoning = str(message.get("reasoning_content") or message.get("reasoning") or "")
         for call in message.get("tool_calls", ()):
-            self.reasoning_of_call[call["id"]] = reasoning
-            self.extra_of_call[call["id"]] = call
+            self.reasoning_of_call.setdefault(call["id"], []).append(reasoning)
+            self.extra_of_call.setdefault(call["id"], []).append(call)
 
     def respond(self, body: Mapping[str, Any], response_id: str, output: Sequence[JsonObject]) -> None:
         """Note the items of an answer to this Responses request."""

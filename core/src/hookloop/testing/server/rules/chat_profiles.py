@@ -89,7 +89,7 @@ def _reasoned(view: ChatView, message: JsonObject, calls: list[JsonObject]) -> b
     sent = message.get("reasoning_content")
     known = view.issued.reasoning_of_call if view.issued else {}
     issued = next((known[str(call.get("id"))] for call in calls if str(call.get("id")) in known), None)
-    return bool(sent) if issued is None else (sent or "") == issued
+    return bool(sent) if issued is None else (sent or "") in issued
 
 
 @rule("thought_signature")
@@ -108,7 +108,7 @@ def _signed_as_issued(view: ChatView, call: JsonObject, *, first: bool) -> bool:
     """Whether the call has the signature it came with; of foreign calls Gemini 3 wants one on the first."""
     issued = view.issued.extra_of_call.get(str(call.get("id"))) if view.issued else None
     if issued is not None:
-        return bool(_signature(call) == _signature(issued))
+        return _signature(call) in [_signature(one) for one in issued]
     return not first or bool(_signature(call)) or not _GEMINI_3.search(str(view.body.get("model")))
 
 

@@ -103,7 +103,7 @@ def _thinking_first(view: MessagesView) -> Iterable[Finding]:
 @rule("thinking_dropped")
 def _thinking_dropped(view: MessagesView) -> Iterable[Finding]:
     """During a tool loop all thinking of a reply comes back, in its order, before its calls."""
-    if view.issued is None:
+    if view.issued is None or not view.thinks:
         return
     for line in view.open_turn:
         if line.role == "assistant":
@@ -111,21 +111,26 @@ def _thinking_dropped(view: MessagesView) -> Iterable[Finding]:
 
 
 def _dropped(line: Line, view: MessagesView, issued: Issued) -> Iterator[str]:
+    """The first call of a message that comes back without the thinking that it was issued with."""
     seen: list[str] = []
     for block in line.blocks:
         if block.get("type") in SIGNED:
             seen.append(signature_of(block))
-        expected = issued.thinking_of_call.get(str(block.get("id"))) if block.get("type") == "tool_use" else None
-        if expected and _readable(expected, view, issued) and [s for s in seen if s in expected] != list(expected):
-            yield str(block.get("id"))
+        known = issued.thinking_of_call.get(block["id"], ()) if block.get("type") == "tool_use" else ()
+        expected = [signatures for signatures in known if _readable(signatures, view, issued)]
+        if expected and len(expected) == len(known) and not any(_kept(one, seen) for one in expected):
+            yield block["id"]
             return
 
 
+def _kept(expected: tuple[str, ...], seen: list[str]) -> bool:
+    return [signature for signature in seen if signature in expected] == list(expected)
+
+
 def _readable(signatures: Iterable[str], view: MessagesView, issued: Issued) -> bool:
-    """Whether the model that is asked made this thinking and would think again."""
-    model, asked = view.body.get("model"), view.thinking
-    records = [issued.signatures.get(signature, []) for signature in signatures]
-    return all(any(r.model == model and (view.thinks or r.thinking == asked) for r in mine) for mine in records)
+    """Whether the model that is asked made this thinking."""
+    model = view.body.get("model")
+    return all(any(record.model == model for record in issued.signatures.get(s, ())) for s in signatures)
 
 
 @rule("thinking_modified")
