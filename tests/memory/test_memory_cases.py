@@ -5,8 +5,9 @@ from __future__ import annotations
 import json
 import pickle
 import time
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 from pathlib import Path
 from threading import Barrier
 from typing import Any, ClassVar
@@ -141,52 +142,59 @@ def test_d13_all_keys_of_a_conversation_slide_together_and_go_together(redis_ser
     memory.close()
 
 
-@pytest.mark.parametrize("statement", ["INSERT INTO hookloop_entries", "UPDATE hookloop_conversations", "COMMIT"])
-def test_d16_a_write_that_fails_half_way_leaves_the_old_history(statement: str, shared: Any, conversation: str) -> None:
+STEPS = ["INSERT hookloop_entries", "UPDATE hookloop_conversations", "COMMIT"]
+
+
+@pytest.mark.parametrize("step", STEPS)
+def test_d16_a_write_that_fails_half_way_leaves_the_old_history(step: str, shared: Any, conversation: str) -> None:
     if not isinstance(memory := shared.make(), SqlMemory):
         memory.close()
         pytest.skip("a script runs whole or not at all")
     memory.persist_memory(Batch(conversation, said(["U1", "A1"]), 0))
-    failing = Failing(statement, memory)
-    with pytest.raises(OSError, match="disk"):
+    with failing(step, memory), pytest.raises(Exception, match="the disk is full"):
         memory.persist_memory(Batch(conversation, said(["U2", "A2"], "t2", 2), 2))
-    failing.stop()
     assert texts(memory, conversation) == ["U1", "A1"]
     memory.persist_memory(Batch(conversation, said(["U2", "A2"], "t2", 2), 2))
     assert texts(memory, conversation) == ["U1", "A1", "U2", "A2"]
     memory.close()
 
 
-def test_d16_a_delete_that_fails_half_way_deletes_nothing(tmp_path: Path) -> None:
-    memory = SqlMemory(f"sqlite:///{tmp_path}/chat.db")
-    memory.persist_memory(Batch("c", said(["U1", "A1"]), 0))
-    failing = Failing("DELETE FROM hookloop_conversations", memory)
-    with pytest.raises(OSError, match="disk"):
-        memory.delete("c")
-    failing.stop()
-    assert texts(memory, "c") == ["U1", "A1"]
+def test_d16_a_delete_that_fails_half_way_deletes_nothing(shared: Any, conversation: str) -> None:
+    if not isinstance(memory := shared.make(), SqlMemory):
+        memory.close()
+        pytest.skip("a transaction runs whole or not at all")
+    memory.persist_memory(Batch(conversation, said(["U1", "A1"]), 0))
+    with failing("DELETE hookloop_conversations", memory), pytest.raises(Exception, match="the disk is full"):
+        memory.delete(conversation)
+    assert texts(memory, conversation) == ["U1", "A1"]
+    assert memory.delete(conversation)
     memory.close()
 
 
-class Failing:
-    """A disk that is full when a statement comes."""
+@contextmanager
+def failing(step: str, memory: SqlMemory) -> Iterator[None]:
+    """A disk that is full when this step of a transaction comes."""
+    what, *table = step.split()
+    if table and memory.name == "sqlite":
+        fails = f"CREATE TRIGGER full BEFORE {what} ON {table[0]} BEGIN SELECT RAISE(ABORT, 'the disk is full'); END"
+        _define(memory, fails)
+        yield
+        _define(memory, "DROP TRIGGER full")
+        return
 
-    def __init__(self, statement: str, memory: SqlMemory) -> None:
-        self._statement, self._engine = statement, memory._engine
-        event.listen(self._engine, "before_cursor_execute", self._execute)
-        event.listen(self._engine, "commit", self._commit)
-
-    def stop(self) -> None:
-        event.remove(self._engine, "before_cursor_execute", self._execute)
-        event.remove(self._engine, "commit", self._commit)
-
-    def _execute(self, connection: Any, cursor: Any, statement: str, *more: Any) -> None:
-        if statement.startswith(self._statement):
+    def full(*event: Any) -> None:
+        if not table or (event[2].startswith(what) and table[0] in event[2]):
             raise OSError("the disk is full")
 
-    def _commit(self, connection: Any) -> None:
-        if self._statement == "COMMIT":
-            raise OSError("the disk is full")
+    name = "before_cursor_execute" if table else "commit"
+    event.listen(memory._engine, name, full)
+    yield
+    event.remove(memory._engine, name, full)
+
+
+def _define(memory: SqlMemory, ddl: str) -> None:
+    with memory._write.begin() as connection:
+        connection.exec_driver_sql(ddl)
 
 
 def test_k04_of_two_turns_on_one_conversation_one_conflicts(memory: Any, conversation: str) -> None:

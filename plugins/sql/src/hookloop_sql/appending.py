@@ -12,6 +12,7 @@ from sqlalchemy.dialects import mysql, postgresql, sqlite
 from hookloop_hookspecs import Batch, Entry, Lease, State, Summary
 from hookloop_hookspecs.memory import plan_append
 
+from .running import Statement
 from .tables import clock, conversations, entries
 from .texts import EntryTexts, digest
 
@@ -19,21 +20,24 @@ _SUMMARY = "summary"
 _STATE = "state:"
 
 _row = conversations.c
-FIND = select(
+_find = select(
     _row.id, _row.entries, _row.last, _row.newest, _row.lease_owner, (_row.lease_until - clock()).label("left")
 ).where(_row.digest == bindparam("digest"))
-_LOCK = FIND.with_for_update()
-_EXISTING = select(entries.c.body).where(
-    entries.c.conversation == bindparam("id"), entries.c.number.between(bindparam("low"), bindparam("high"))
+_FIND = Statement(_find)
+_LOCK = Statement(_find.with_for_update())
+_EXISTING = Statement(
+    select(entries.c.body).where(
+        entries.c.conversation == bindparam("id"), entries.c.number.between(bindparam("low"), bindparam("high"))
+    )
 )
-_APPEND = insert(entries)
-_mine = _row.id == bindparam("key")
-_TOUCH = (
+_APPEND = Statement(insert(entries))
+_touched = (
     update(conversations)
-    .where(_mine)
+    .where(_row.id == bindparam("key"))
     .values(entries=bindparam("count"), last=bindparam("highest"), newest=bindparam("marks"), updated=clock())
 )
-_CLAIM = _TOUCH.values(lease_owner=bindparam("owner"), lease_until=clock() + bindparam("seconds"))
+_TOUCH = Statement(_touched)
+_CLAIM = Statement(_touched.values(lease_owner=bindparam("owner"), lease_until=clock() + bindparam("seconds")))
 
 
 @dataclass(slots=True)
@@ -49,11 +53,11 @@ class Found:
 
 def find(connection: Connection, key: str, *, lock: bool = False) -> Found | None:
     """The row of a conversation; None for one that was never seen."""
-    row = connection.execute(_LOCK if lock else FIND, {"digest": key}).first()
-    if row is None:
+    rows = (_LOCK if lock else _FIND).rows(connection, {"digest": key})
+    if not rows:
         return None
-    lease = Lease(row.lease_owner, row.left) if row.lease_owner and row.left > 0 else None
-    return Found(row.id, row.entries, row.last, json.loads(row.newest), lease)
+    id_, count, last, newest, owner, left = rows[0]
+    return Found(id_, count, last, json.loads(newest), Lease(owner, left) if owner and left > 0 else None)
 
 
 def append(connection: Connection, batch: Batch, texts: EntryTexts) -> None:
@@ -63,7 +67,7 @@ def append(connection: Connection, batch: Batch, texts: EntryTexts) -> None:
         return
     plan = plan_append(batch, here.entries, _existing(connection, here, batch, texts), here.lease)
     if plan.entries:
-        connection.execute(_APPEND, [_values(here.id, entry, texts) for entry in plan.entries])
+        _APPEND.run_all(connection, [_values(here.id, entry, texts) for entry in plan.entries])
     _touch(connection, here, batch, plan.entries)
 
 
@@ -108,8 +112,8 @@ def _existing(connection: Connection, here: Found, batch: Batch, texts: EntryTex
     numbers = {entry.number for entry in batch.entries}
     if not numbers or min(numbers) > here.last:
         return []
-    rows = connection.execute(_EXISTING, {"id": here.id, "low": min(numbers), "high": max(numbers)})
-    return [entry for entry in (texts.entry(row.body) for row in rows) if entry.number in numbers]
+    rows = _EXISTING.rows(connection, {"id": here.id, "low": min(numbers), "high": max(numbers)})
+    return [entry for entry in (texts.entry(body) for (body,) in rows) if entry.number in numbers]
 
 
 def _values(conversation: int, entry: Entry, texts: EntryTexts) -> dict[str, Any]:
@@ -130,9 +134,9 @@ def _touch(connection: Connection, here: Found, batch: Batch, fresh: tuple[Entry
         "marks": json.dumps(_marks(here.newest, fresh), ensure_ascii=True),
     }
     if _claims(batch, here.lease, bool(fresh)):
-        connection.execute(_CLAIM, {**changes, "owner": batch.owner if batch.lease > 0 else "", "seconds": batch.lease})
+        _CLAIM.run(connection, {**changes, "owner": batch.owner if batch.lease > 0 else "", "seconds": batch.lease})
     else:
-        connection.execute(_TOUCH, changes)
+        _TOUCH.run(connection, changes)
 
 
 def _claims(batch: Batch, lease: Lease | None, fresh: bool) -> bool:

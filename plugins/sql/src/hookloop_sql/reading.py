@@ -10,6 +10,7 @@ from sqlalchemy import Connection, Row, bindparam, select
 from hookloop_hookspecs import ConversationInfo, LoadQuery
 
 from .appending import Found, find
+from .running import Statement
 from .tables import conversations, entries
 from .texts import digest
 
@@ -17,8 +18,8 @@ Record: TypeAlias = Row[*tuple[Any, ...]]
 _LARGEST_PAGE = 1000
 _entry = entries.c
 _mine = _entry.conversation == bindparam("id")
-_ALL = select(_entry.body).where(_mine).order_by(_entry.number)
-_PAGE = (
+_ALL = Statement(select(_entry.body).where(_mine).order_by(_entry.number))
+_PAGE = Statement(
     select(_entry.number, _entry.turn, _entry.kind, _entry.body)
     .where(_mine, _entry.number <= bindparam("upto"))
     .order_by(_entry.number.desc())
@@ -42,7 +43,7 @@ def read(connection: Connection, key: str, query: LoadQuery) -> tuple[Found | No
     if here is None:
         return None, []
     if query.messages is None:
-        return here, [row.body for row in connection.execute(_ALL, {"id": here.id})]
+        return here, [body for (body,) in _ALL.rows(connection, {"id": here.id})]
     tail = _tail(connection, here, query.messages)
     older = _older(connection, here, query.turn_id, tail[0][0]) if tail else {}
     return here, [body for _, body in [*sorted(older.items()), *tail]]
@@ -59,7 +60,7 @@ def _tail(connection: Connection, here: Found, messages: int) -> list[tuple[int,
     rows: list[tuple[int, str]] = []
     upto, size, said, current = here.last, min(2 * messages + 16, _LARGEST_PAGE), 0, None
     while True:
-        page = connection.execute(_PAGE, {"id": here.id, "upto": upto, "size": size}).all()
+        page = _PAGE.rows(connection, {"id": here.id, "upto": upto, "size": size})
         for number, turn, kind, body in page:
             if turn != current and current and said >= messages:
                 return rows[::-1]
