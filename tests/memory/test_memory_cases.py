@@ -37,6 +37,10 @@ from hookloop_redis import RedisMemory, RedisOptions
 from hookloop_sql import SqlMemory
 from hookloop_transcript import TranscriptMemory
 
+SQL = pytest.mark.parametrize("shared", ["sqlite", "postgresql", "mariadb"], indirect=True)
+INSIDE = pytest.mark.parametrize("store", ["memory", "sqlite", "postgresql", "mariadb", "redis"], indirect=True)
+STEPS = ["INSERT hookloop_entries", "UPDATE hookloop_conversations", "COMMIT"]
+
 
 def texts(memory: Any, conversation: str) -> list[str]:
     """What was said."""
@@ -84,9 +88,8 @@ def test_d03_a_coarse_clock_that_steps_back_changes_no_order(
     assert texts(memory, conversation) == [*words, "last"]
 
 
+@INSIDE
 def test_d10_nul_in_results_and_arguments_is_kept_and_in_an_id_refused(memory: Any, conversation: str) -> None:
-    if not memory.capabilities.tool_messages:
-        pytest.skip("keeps no tool messages")
     result = ToolResult("c1", "read", (Text("a\0b"), Text(json.dumps({"k": "a\0b"}))), ran='{"p":"a\\u0000b"}')
     call = ToolCall("c1", "read", '{"p":"a\0b\\u0000"}')
     bodies: tuple[Body, ...] = (
@@ -142,14 +145,10 @@ def test_d13_all_keys_of_a_conversation_slide_together_and_go_together(redis_ser
     memory.close()
 
 
-STEPS = ["INSERT hookloop_entries", "UPDATE hookloop_conversations", "COMMIT"]
-
-
+@SQL
 @pytest.mark.parametrize("step", STEPS)
 def test_d16_a_write_that_fails_half_way_leaves_the_old_history(step: str, shared: Any, conversation: str) -> None:
-    if not isinstance(memory := shared.make(), SqlMemory):
-        memory.close()
-        pytest.skip("a script runs whole or not at all")
+    memory = shared.make()
     memory.persist_memory(Batch(conversation, said(["U1", "A1"]), 0))
     with failing(step, memory), pytest.raises(Exception, match="the disk is full"):
         memory.persist_memory(Batch(conversation, said(["U2", "A2"], "t2", 2), 2))
@@ -159,10 +158,9 @@ def test_d16_a_write_that_fails_half_way_leaves_the_old_history(step: str, share
     memory.close()
 
 
+@SQL
 def test_d16_a_delete_that_fails_half_way_deletes_nothing(shared: Any, conversation: str) -> None:
-    if not isinstance(memory := shared.make(), SqlMemory):
-        memory.close()
-        pytest.skip("a transaction runs whole or not at all")
+    memory = shared.make()
     memory.persist_memory(Batch(conversation, said(["U1", "A1"]), 0))
     with failing("DELETE hookloop_conversations", memory), pytest.raises(Exception, match="the disk is full"):
         memory.delete(conversation)
@@ -197,9 +195,8 @@ def _define(memory: SqlMemory, ddl: str) -> None:
         connection.exec_driver_sql(ddl)
 
 
+@INSIDE
 def test_k04_of_two_turns_on_one_conversation_one_conflicts(memory: Any, conversation: str) -> None:
-    if not memory.capabilities.versioned:
-        pytest.skip("does not declare `versioned`")
     barrier = Barrier(2)
 
     def turn(who: str) -> str | None:
