@@ -6,7 +6,8 @@ from typing import Final
 
 from pydantic import BaseModel, ConfigDict
 
-from hookloop_hookspecs import Message, Tool, hookimpl
+from hookloop_hookspecs import Message, Suspend, Tool, ToolCall, hookimpl
+from hookloop_hookspecs.verdicts import Decision
 
 from .service import DEFAULT_URL, BookingService
 from .tools import booking_tools
@@ -20,11 +21,12 @@ INSTRUCTIONS: Final = (
 
 
 class BookingOptions(BaseModel):
-    """`url`: where the tickets are, any SQLAlchemy URL."""
+    """`url`: where the tickets are, any SQLAlchemy URL. `approve`: tools that wait for a person's approval."""
 
     model_config = ConfigDict(extra="forbid")
 
     url: str = DEFAULT_URL
+    approve: list[str] = []
 
 
 class BookingPlugin:
@@ -38,8 +40,9 @@ class BookingPlugin:
     Options = BookingOptions
 
     def __init__(self, options: BookingOptions | None = None, *, service: BookingService | None = None) -> None:
+        self._options = options or BookingOptions()
         self._owned = service is None
-        self.service = service or BookingService((options or BookingOptions()).url)
+        self.service = service or BookingService(self._options.url)
         self._tools = booking_tools(self.service)
 
     @hookimpl
@@ -51,6 +54,13 @@ class BookingPlugin:
     def before_turn(self) -> Message:
         """How to use them, as system text."""
         return Message.system(INSTRUCTIONS)
+
+    @hookimpl
+    def before_tool(self, call: ToolCall, decision: Decision | None) -> Suspend | None:
+        """Let the tools named in `approve` wait for a person."""
+        if decision is not None or call.name not in self._options.approve:
+            return None
+        return Suspend(f"May the desk {call.name} a ticket?")
 
     @hookimpl
     def close(self) -> None:

@@ -12,6 +12,7 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final, Literal
 
+from nicegui import background_tasks
 from nicegui.element import Element
 from nicegui.events import GenericEventArguments
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
@@ -177,12 +178,22 @@ class Console(Element, component="static/console.js", esm={"hookloop-web": "stat
     def _changed(self, told: Told | None, ops: list[Op]) -> None:
         if told is None:
             self._ops.append({"op": "room", "room": self._state()})
+            background_tasks.create(self._relist(), name="conversation list")
         for op in ops:
             last = self._ops[-1] if self._ops else None
             if op["op"] == "text" and last is not None and last["op"] == "text" and last["key"] == op["key"]:
                 last["text"] += op["text"]
             else:
                 self._ops.append(op)
+        self._flush_soon()
+
+    async def _relist(self) -> None:
+        listing = await self._rooms.listing(self._session)
+        if self._stop is not _nothing:
+            self._ops.append({"op": "list", "list": listing})
+            self._flush_soon()
+
+    def _flush_soon(self) -> None:
         if self._flushing is None and self._ops:
             self._flushing = asyncio.get_running_loop().call_later(FLUSH, self._flush)
 

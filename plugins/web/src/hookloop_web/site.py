@@ -37,8 +37,8 @@ class SiteOptions:
 class Site:
     """The application of one agent's page; one in a process, since NiceGUI's pages are the process's.
 
-    Arguments: `rooms`; `options`; `aside`, puts elements beside the console; `close`, awaited at the end, after all turns
-    have ended. `app` is a FastAPI application, to which routes may be added.
+    Arguments: `rooms`; `options`; `aside`, puts elements beside the console; `begin`, called in the event loop at the start;
+    `close`, awaited at the end, after all turns have ended. `app` is a FastAPI application, to which routes may be added.
     """
 
     def __init__(
@@ -47,11 +47,13 @@ class Site:
         options: SiteOptions,
         *,
         aside: Aside | None = None,
+        begin: Callable[[], None] | None = None,
         close: Callable[[], Awaitable[None]] | None = None,
     ) -> None:
         self.rooms = rooms
         self.options = options
         self._aside = aside
+        self._begin = begin
         self._close = close
         self.app = FastAPI(title=options.title, version="0.1.0", lifespan=self._life, docs_url=None, redoc_url=None)
         self.app.add_middleware(Guard, options=options.guard)
@@ -75,6 +77,8 @@ class Site:
 
     @asynccontextmanager
     async def _life(self, _: FastAPI) -> AsyncIterator[None]:
+        if self._begin is not None:
+            self._begin()
         try:
             yield
         finally:

@@ -13,11 +13,13 @@ export function who(block) {
   return { user: "you", model: "model", tool: "tool", engine: "engine" }[block.origin] || block.origin;
 }
 
-// A plugin keeps its colour: a hue made of its name.
+// A plugin keeps its colour: its name picks one of the hues that user, model, tool and errors leave free.
+const HUES = [28, 330, 75, 300, 48, 190, 110, 345];
+
 export function hue(name) {
   let sum = 0;
-  for (const char of name) sum = (sum * 31 + char.codePointAt(0)) % 360;
-  return { "--h": sum };
+  for (const char of name) sum = (sum * 31 + char.codePointAt(0)) % 100003;
+  return { "--h": HUES[sum % HUES.length] };
 }
 
 export const paint = (block) => (block.origin === "plugin" ? hue(block.who || "") : {});
