@@ -1,4 +1,4 @@
-"""A whole Chat Completions request: messages, tools, choice, settings. Keys that say nothing are left out."""
+"""What a Chat Completions request says beside its messages. Keys that say nothing are left out."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ from .values import Json, utf8
 from .wire_text import clean
 
 
-def chat_body(request: ModelRequest, identity: Identity, messages: list[Json], *, stream: bool) -> Json:
-    """The JSON body that asks `identity`'s model."""
+def chat_body(request: ModelRequest, identity: Identity, *, stream: bool) -> Json:
+    """The JSON body that asks `identity`'s model, but for its messages and tools."""
     profile = identity.profile
-    body: Json = {"model": identity.model, "messages": messages}
+    body: Json = {"model": identity.model}
     if request.tools:
-        body |= chat_tools(request, profile)
+        body |= _about_tools(request, profile)
     if request.output:
         body["response_format"] = {"type": "json_schema", "json_schema": output_schema(request, profile)}
     body |= _settings(request, identity)
@@ -27,15 +27,19 @@ def chat_body(request: ModelRequest, identity: Identity, messages: list[Json], *
     return body | dict(request.settings.extra)
 
 
-def chat_tools(request: ModelRequest, profile: Profile) -> Json:
-    """The keys about tools; only for a request that has some."""
-    tools: Json = {"tools": [{"type": "function", "function": function_tool(spec, profile)} for spec in request.tools]}
+def chat_tools(specs: tuple[ToolSpec, ...], profile: Profile) -> list[Json]:
+    """The tools as Chat Completions wants them."""
+    return [{"type": "function", "function": function_tool(spec, profile)} for spec in specs]
+
+
+def _about_tools(request: ModelRequest, profile: Profile) -> Json:
+    said: Json = {}
     choice = chat_choice(request, profile)
     if choice != "auto":
-        tools["tool_choice"] = choice
+        said["tool_choice"] = choice
     if request.settings.parallel is not None and profile.parallel_field:
-        tools["parallel_tool_calls"] = request.settings.parallel
-    return tools
+        said["parallel_tool_calls"] = request.settings.parallel
+    return said
 
 
 def function_tool(spec: ToolSpec, profile: Profile) -> Json:

@@ -7,6 +7,7 @@ right behind their calls and in one run, texts are valid UTF-8, arguments are ob
 from __future__ import annotations
 
 from collections.abc import Iterable
+from typing import Final
 
 from hookloop_hookspecs import File, Image, Message, Text, Thinking, ToolCall, ToolResult
 from hookloop_hookspecs.messages import Part
@@ -14,12 +15,14 @@ from hookloop_hookspecs.messages import Part
 from .identity import Identity
 from .ids import WireIds
 from .profile import matches
-from .values import Json, mapping, utf8
+from .values import Json, dumps, mapping, utf8
 from .wire_text import NO_VISION, arguments, clean, data_url, joined, omitted, tool_name
 
 
 class ChatHistory:
-    """The encoded messages of one epoch. `messages` must not be changed by anyone else."""
+    """The encoded messages of one epoch, each also as the JSON text that is sent."""
+
+    KEY: Final = "messages"
 
     def __init__(self, identity: Identity) -> None:
         self._identity = identity
@@ -29,18 +32,20 @@ class ChatHistory:
         self._system: list[str] = []
         self._messages: list[Json] = []
         self._held: dict[str, Json] = {}
+        self._written: list[bytes] = []
 
     def extend(self, messages: Iterable[Message]) -> None:
         """Encode the messages that came since."""
         for message in messages:
             self._add(message)
 
-    def render(self, system: str) -> list[Json]:
-        """All messages of the request, the system text first."""
+    def written(self, system: str) -> list[bytes]:
+        """All messages of the request as JSON texts, the system text first."""
+        self._written += [dumps(message) for message in self._messages[len(self._written) :]]
         texts = [utf8(text) for text in (system, *self._system) if text]
         head = [{"role": self._profile.system_role, "content": "\n\n".join(texts)}] if texts else []
         tail = [{"role": "user", "content": self._profile.user_last}] if self._speaks_last() else []
-        return [*head, *self._messages, *self._attachments(), *tail]
+        return [*map(dumps, head), *self._written, *map(dumps, [*self._attachments(), *tail])]
 
     def _speaks_last(self) -> bool:
         last = self._messages[-1] if self._messages else {}
@@ -174,6 +179,7 @@ class ChatHistory:
         before, role = last.get("role", ""), wire["role"]
         if self._profile.merge_roles and role == before != "tool" and not last.get("tool_calls"):
             self._messages[-1] = self._merged(last, wire)
+            del self._written[len(self._messages) - 1 :]
             return
         if before == "tool" and role in ("user", "system") and self._profile.after_tool:
             self._messages.append({"role": "assistant", "content": self._profile.after_tool})

@@ -15,18 +15,16 @@ from hookloop_hookspecs import Delta, ProviderError, Reply, ThinkingDelta
 
 from .assembly import Assembly
 from .errors import Failing
-from .profile import Api
 from .reader import Reader
 from .retry import LONGEST, policy
-from .values import Json
 
 
 @dataclass(slots=True)
 class Exchange:
     """Everything about one request that both ways of waiting share."""
 
-    api: Api
-    body: Json
+    path: str
+    body: bytes
     failing: Failing
     assembly: Callable[[str], Assembly]
     retries: int

@@ -98,7 +98,7 @@ class OpenAIProvider(Provider):
     @contextmanager
     def _exchange(self, request: ModelRequest) -> Iterator[Exchange]:
         exchange = Exchange(
-            self.api,
+            "/responses" if self.api == "responses" else "/chat/completions",
             encoded(request, self._identity, self.api, self._failing, stream=self._options.transport == "stream"),
             self._failing,
             assembly_for(request, self._identity, self.api, self._options.prices),

@@ -1,10 +1,10 @@
-"""A whole Responses request: instructions, items, tools, choice, settings. Keys that say nothing are left out."""
+"""What a Responses request says beside its items. Keys that say nothing are left out."""
 
 from __future__ import annotations
 
 from typing import Final
 
-from hookloop_hookspecs import ModelRequest
+from hookloop_hookspecs import ModelRequest, ToolSpec
 
 from .chat_body import function_tool, narrowed, output_schema
 from .identity import Identity
@@ -15,16 +15,16 @@ FEWEST: Final = 16
 """The smallest bound on output tokens that the API takes."""
 
 
-def responses_body(request: ModelRequest, identity: Identity, items: list[Json], *, stream: bool) -> Json:
-    """The JSON body that asks `identity`'s model."""
+def responses_body(request: ModelRequest, identity: Identity, *, stream: bool) -> Json:
+    """The JSON body that asks `identity`'s model, but for its items and tools."""
     profile = identity.profile
-    body: Json = {"model": identity.model, "input": items, "store": profile.store}
+    body: Json = {"model": identity.model, "store": profile.store}
     if request.system:
         body["instructions"] = utf8(request.system)
     if not profile.store and matches(profile.encrypted_models, identity.model):
         body["include"] = ["reasoning.encrypted_content"]
     if request.tools:
-        body |= _tools(request, profile)
+        body |= _about_tools(request, profile)
     if request.output:
         body["text"] = {"format": {"type": "json_schema"} | output_schema(request, profile)}
     body |= _settings(request, identity)
@@ -33,15 +33,19 @@ def responses_body(request: ModelRequest, identity: Identity, items: list[Json],
     return body | dict(request.settings.extra)
 
 
-def _tools(request: ModelRequest, profile: Profile) -> Json:
-    flat = [{"type": "function", "strict": False} | function_tool(spec, profile) for spec in request.tools]
-    tools: Json = {"tools": flat}
+def responses_tools(specs: tuple[ToolSpec, ...], profile: Profile) -> list[Json]:
+    """The tools as Responses wants them: flat, and strict only where it is said."""
+    return [{"type": "function", "strict": False} | function_tool(spec, profile) for spec in specs]
+
+
+def _about_tools(request: ModelRequest, profile: Profile) -> Json:
+    said: Json = {}
     choice = _choice(request, profile)
     if choice != "auto":
-        tools["tool_choice"] = choice
+        said["tool_choice"] = choice
     if request.settings.parallel is not None and profile.parallel_field:
-        tools["parallel_tool_calls"] = request.settings.parallel
-    return tools
+        said["parallel_tool_calls"] = request.settings.parallel
+    return said
 
 
 def _choice(request: ModelRequest, profile: Profile) -> str | Json:

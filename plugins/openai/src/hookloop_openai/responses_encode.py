@@ -14,7 +14,7 @@ from hookloop_hookspecs.messages import Part
 
 from .identity import Identity
 from .ids import WireIds
-from .values import Json, mapping, sequence, utf8
+from .values import Json, dumps, mapping, sequence, utf8
 from .wire_text import NO_VISION, arguments, clean, data_url, joined, omitted, tool_name
 
 LONGEST_ID: Final = 64
@@ -26,24 +26,26 @@ UNANSWERED: Final = frozenset(
 
 
 class ResponsesHistory:
-    """The encoded items of one epoch. They must not be changed by anyone else."""
+    """The encoded items of one epoch, each as the JSON text that is sent."""
+
+    KEY: Final = "input"
 
     def __init__(self, identity: Identity) -> None:
         self._identity = identity
         self._profile = identity.profile
         self._ids = WireIds(identity.profile.id_pattern, max(LONGEST_ID, identity.profile.id_length))
         self._customs: set[str] = set()
-        self._items: list[Json] = []
+        self._written: list[bytes] = []
         self._item_ids: set[str] = set()
 
     def extend(self, messages: Iterable[Message]) -> None:
         """Encode the messages that came since."""
         for message in messages:
-            self._items += self._encoded(message)
+            self._written += [dumps(item) for item in self._encoded(message)]
 
-    def render(self) -> list[Json]:
-        """All items of the request."""
-        return list(self._items)
+    def written(self, system: str) -> list[bytes]:
+        """All items of the request as JSON texts; the system text stands beside them."""
+        return self._written
 
     def _encoded(self, message: Message) -> list[Json]:
         if message.role == "tool":

@@ -1,17 +1,19 @@
 """The edge: the SDK's clients, made when first needed, one for sync calls and one for each event loop.
 
-Requests go through the SDK with messages that are encoded already; answers are read as raw bytes. The SDK's own
-retries are off, its models are never built.
+Requests go through the SDK's `post` as JSON text that is written already: its typed methods rebuild and write the
+whole history in every round. Answers are read as raw bytes; the SDK's own retries are off, its models are never built.
 """
 
 from __future__ import annotations
 
 import os
+import ssl
 import threading
 from collections.abc import AsyncGenerator, Iterator, Mapping
-from contextlib import AbstractAsyncContextManager, AbstractContextManager, ExitStack
+from contextlib import closing
 from dataclasses import dataclass, field
-from typing import Any, TypeVar
+from functools import cache
+from typing import Any, Final, TypeVar
 
 import httpx2
 from anyio.lowlevel import RunVar
@@ -21,6 +23,9 @@ from hookloop_hookspecs import Delta, Reply
 
 from .exchange import Exchange
 from .watched import opening, watch
+
+RAW: Final[openai.RequestOptions] = {"headers": {"X-Stainless-Raw-Response": "stream"}}
+"""Asks the SDK to hand the response over unread."""
 
 Client = TypeVar("Client", openai.OpenAI, openai.AsyncOpenAI)
 
@@ -51,6 +56,10 @@ class Endpoint:
             "timeout": httpx2.Timeout(self.request_timeout, connect=self.connect_timeout),
         }
 
+    def trust(self) -> ssl.SSLContext:
+        """What the client trusts. Reading the authorities takes longer than a request, and a plain address has none."""
+        return authorities() if self.base_url.startswith("https:") else ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+
     def settled(self, client: Client) -> Client:
         """The client without what the SDK took from the environment for OpenAI alone."""
         if not self.ambient:
@@ -64,6 +73,12 @@ class Endpoint:
         return {line.partition(":")[0].strip(): openai.Omit() for line in lines if ":" in line}
 
 
+@cache
+def authorities() -> ssl.SSLContext:
+    """The HTTP library's own choice of trusted authorities, read once."""
+    return httpx2.create_ssl_context()
+
+
 class SyncTransport:
     """Sends from plain threads; one client for all of them."""
 
@@ -75,27 +90,23 @@ class SyncTransport:
     def attempt(self, exchange: Exchange) -> Iterator[Delta | Reply]:
         """Send once; deltas, then the reply. Raises `ProviderError`."""
         exchange.begin()
-        with exchange.guarded(), ExitStack() as stack:
-            with opening(exchange):
-                response = stack.enter_context(self._post(exchange))
-            reader = exchange.opened(response.http_response)
+        with exchange.guarded(), closing(self._post(exchange)) as response:
+            reader = exchange.opened(response)
             for chunk in response.iter_bytes():
                 yield from exchange.shown(reader.feed(chunk))
         with exchange.guarded():
             yield from exchange.shown(exchange.opened_reader().end())
 
-    def _post(self, exchange: Exchange) -> AbstractContextManager[Any]:
-        client = self.client()
-        if exchange.api == "responses":
-            return client.responses.with_streaming_response.create(extra_body=exchange.body)
-        create = client.chat.completions.with_streaming_response.create
-        return create(messages=(), model="", extra_body=exchange.body)
+    def _post(self, exchange: Exchange) -> httpx2.Response:
+        with opening(exchange):
+            client = self.client()
+            return client.post(exchange.path, content=exchange.body, cast_to=httpx2.Response, options=RAW)
 
     def client(self) -> openai.OpenAI:
         """The client, made now if there is none."""
         with self._lock:
             if self._client is None:
-                http = openai.DefaultHttpxClient()
+                http = openai.DefaultHttpxClient(verify=self._endpoint.trust())
                 watch(http)
                 self._client = self._endpoint.settled(openai.OpenAI(http_client=http, **self._endpoint.arguments()))
             return self._client
@@ -120,21 +131,21 @@ class AsyncTransport:
         """Send once; deltas, then the reply. Raises `ProviderError`."""
         exchange.begin()
         with exchange.guarded():
-            async with await self._post(exchange) as response:
-                reader = exchange.opened(response.http_response)
-                async for chunk in response.iter_bytes():
+            response = await self._post(exchange)
+            try:
+                reader = exchange.opened(response)
+                async for chunk in response.aiter_bytes():
                     for delta in exchange.shown(reader.feed(chunk)):
                         yield delta
+            finally:
+                await response.aclose()
         with exchange.guarded():
             for delta in exchange.shown(exchange.opened_reader().end()):
                 yield delta
 
-    async def _post(self, exchange: Exchange) -> AbstractAsyncContextManager[Any]:
+    async def _post(self, exchange: Exchange) -> httpx2.Response:
         client = await self.client()
-        if exchange.api == "responses":
-            return client.responses.with_streaming_response.create(extra_body=exchange.body)
-        create = client.chat.completions.with_streaming_response.create
-        return create(messages=(), model="", extra_body=exchange.body)
+        return await client.post(exchange.path, content=exchange.body, cast_to=httpx2.Response, options=RAW)
 
     async def client(self) -> openai.AsyncOpenAI:
         """The running loop's client. A loop that ends finishes its async generators, and with them this client."""
@@ -147,7 +158,8 @@ class AsyncTransport:
         return client
 
     async def _keep(self) -> AsyncGenerator[openai.AsyncOpenAI, None]:
-        client = self._endpoint.settled(openai.AsyncOpenAI(**self._endpoint.arguments()))
+        http = openai.DefaultAsyncHttpxClient(verify=self._endpoint.trust())
+        client = self._endpoint.settled(openai.AsyncOpenAI(http_client=http, **self._endpoint.arguments()))
         try:
             yield client
         finally:

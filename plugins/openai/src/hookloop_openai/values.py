@@ -82,6 +82,11 @@ def utf8(text: str) -> str:
     return text
 
 
+def dumps(value: object) -> bytes:
+    """The value as compact JSON in valid UTF-8. Raises `ValueError` where JSON cannot say it."""
+    return utf8(json.dumps(value, ensure_ascii=False, separators=(",", ":"), allow_nan=False)).encode()
+
+
 class Pairs:
     """Joins surrogate pairs that a server cut into two pieces, so that every piece that leaves is valid UTF-8."""
 
