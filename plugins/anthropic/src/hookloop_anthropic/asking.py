@@ -32,7 +32,7 @@ class Asker:
         extra = dict(request.settings.extra)
         limit = self._limit(request)
         thinking = self._thinking(request, encoded, limit)
-        lists = dict(encoded.render(self.options.cache, self.thinker.unthought_from(thinking, encoded)))
+        lists = dict(encoded.render(self.options.cache, self.thinker.keeps(thinking, encoded)))
         added = extra.pop("tools", None)
         if isinstance(added, list) and added:
             lists["tools"] = f"{lists.get('tools', '[]')[:-1]}{',' if encoded.tools else ''}{json_text(added)[1:]}"

@@ -15,6 +15,9 @@ from weakref import WeakKeyDictionary, WeakSet
 import httpx2
 
 import anthropic
+from hookloop_hookspecs import ProviderError
+
+from .errors import NAME
 
 Settings: TypeAlias = Mapping[str, Any]
 
@@ -30,6 +33,12 @@ class Live:
     def stream(self) -> Any:
         """The connection that the answer comes over, once it is known."""
         return self.response.extensions.get("network_stream") if self.response is not None else None
+
+    def told(self, error: ProviderError) -> ProviderError:
+        """The error, or the one that says that somebody broke the request off, which asking again does not mend."""
+        if not self.aborted.is_set():
+            return error
+        return ProviderError("the request was broken off", provider=NAME, kind="connection", partial=error.partial)
 
 
 _LIVE: ContextVar[Live | None] = ContextVar("hookloop_anthropic_live", default=None)
@@ -68,11 +77,14 @@ class SyncClient:
         try:
             yield live
         finally:
-            del self._live[id(token)]
+            if self._live.get(id(token)) is live:
+                del self._live[id(token)]
 
     @contextlib.contextmanager
     def sending(self, live: Live) -> Iterator[None]:
-        """Mark the connections that are opened in this block as made for `live`."""
+        """Mark the connections that are opened in this block as made for `live`. Raises where it was broken off."""
+        if live.aborted.is_set():
+            raise live.told(ProviderError("", provider=NAME))
         reset = _LIVE.set(live)
         try:
             yield
@@ -90,12 +102,17 @@ class SyncClient:
             return
         live.aborted.set()
         others = [other.stream for other in list(self._live.values()) if other is not live]
-        waiting = [stream for stream in list(self._streams) if not any(stream is other for other in others)]
+        with self._lock:
+            waiting = [stream for stream in self._streams if not any(stream is other for other in others)]
         for stream in [live.stream] if live.stream is not None else waiting:
             _break(stream)
 
     def _watch(self, request: httpx2.Request) -> None:
-        request.extensions = {**request.extensions, "trace": _tracer(_LIVE.get(), self._streams.add)}
+        request.extensions = {**request.extensions, "trace": _tracer(_LIVE.get(), self._keep)}
+
+    def _keep(self, stream: Any) -> None:
+        with self._lock:
+            self._streams.add(stream)
 
 
 def _tracer(live: Live | None, keep: Callable[[Any], None]) -> Callable[[str, Mapping[str, Any]], None]:

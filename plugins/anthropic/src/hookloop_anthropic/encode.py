@@ -10,6 +10,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
+from itertools import islice, takewhile
 from typing import Final, Literal, TypeAlias
 
 from hookloop_hookspecs import Message, ModelRequest, json_text
@@ -170,32 +171,34 @@ class Encoded:
         self._waiting = []
 
     def _mark_end(self) -> None:
-        end = next(self._markable(), None)
-        if end is not None and end not in self._ends[-1:]:
-            self._ends = [*self._ends[-1:], end]
+        """Note where this request ends; of an epoch's first request also where the turn before had its last one end."""
+        end = next(self._markable(len(self.messages)), None)
+        if end is None or end in self._ends[-1:]:
+            return
+        before = self._ends[-1:] or list(islice(self._markable(self._latest_reply), 1))
+        self._ends = [*before, end]
 
-    def _markable(self) -> Iterator[Place]:
-        for at in range(len(self.messages) - 1, -1, -1):
+    @property
+    def _latest_reply(self) -> int:
+        places = (at for at in range(len(self.messages) - 1, -1, -1) if self.messages[at].role == "assistant")
+        return next(places, 0)
+
+    def _markable(self, before: int) -> Iterator[Place]:
+        for at in range(before - 1, -1, -1):
             blocks = self.messages[at].blocks
             yield from ((at, n) for n in range(len(blocks) - 1, -1, -1) if blocks[n].kind in _MARKABLE)
 
     @property
-    def open_from(self) -> int:
-        """Where the turn in progress begins: behind the last user message that holds no results."""
-        ends = (at + 1 for at in range(len(self.messages) - 1, -1, -1) if self.messages[at].asks)
-        return next(ends, 0)
-
-    @property
     def begins_with_thinking(self) -> bool:
         """True unless the turn in progress began with a reply that has no thinking in front."""
-        replies = (message for message in self.messages[self.open_from :] if message.role == "assistant")
-        first = next(replies, None)
-        return first is None or first.blocks[0].json.startswith(_THOUGHTS)
+        turn = takewhile(lambda message: not message.asks, reversed(self.messages))
+        replies = [message for message in turn if message.role == "assistant"]
+        return not replies or replies[-1].blocks[0].json.startswith(_THOUGHTS)
 
-    def render(self, cache: bool, unthought_from: int | None = None) -> list[tuple[str, str]]:
+    def render(self, cache: bool, thoughts: bool = True) -> list[tuple[str, str]]:
         """The three lists of a body as (key, JSON text), empty ones left out: tools, system, messages.
 
-        Arguments: `cache` sets cache marks; `unthought_from`, from which message on thinking is left out.
+        Arguments: `cache` sets cache marks; without `thoughts` earlier thinking is left out.
         """
         tail = [_system_message(self._waiting)] if self._waiting and self._last_role == "user" else []
         tops = [*self._tops, *(() if tail else self._waiting)]
@@ -204,18 +207,17 @@ class Encoded:
         if cache and (system or tools):
             stable = system or tools
             stable[-1] = stable[-1][:-1] + _MARK
-        lists = {"tools": tools, "system": system, "messages": self._texts(tail, cache, unthought_from)}
+        lists = {"tools": tools, "system": system, "messages": self._texts(tail, cache, thoughts)}
         return [(key, f"[{','.join(texts)}]") for key, texts in lists.items() if texts or key == "messages"]
 
-    def _texts(self, tail: list[WireMessage], cache: bool, unthought_from: int | None) -> list[str]:
+    def _texts(self, tail: list[WireMessage], cache: bool, thoughts: bool) -> list[str]:
         messages = [*self.messages, *tail] or [WireMessage("user", [_FILLED])]
         marked: dict[int, list[int]] = {}
         for at, n in self._ends if cache else ():
             marked.setdefault(at, []).append(n)
         final = len(messages) - 1
-        thoughts = final + 1 if unthought_from is None else unthought_from
         return [
-            message.render(marked.get(at, ()), last=at == final, thoughts=at < thoughts)
+            message.render(marked.get(at, ()), last=at == final, thoughts=thoughts)
             for at, message in enumerate(messages)
         ]
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import AsyncGenerator, AsyncIterator, Callable, Generator, Iterator
+from collections.abc import AsyncGenerator, AsyncIterator, Generator, Iterator
 from contextlib import aclosing, closing
 from typing import Any, ClassVar, Final, cast
 from urllib.parse import urlsplit
@@ -85,7 +85,7 @@ class AnthropicProvider(Provider):
         call = self._call(request)
         shown: list[object] = []
         with self._sync.live(request) as live:
-            again = _retrying(self.options, shown, live.aborted.is_set)
+            again = _retrying(self.options, shown)
             for attempt in Retrying(**again, sleep=sleep_using_event(live.aborted)):
                 with attempt, closing(self._once(call, live)) as items:
                     for item in items:
@@ -96,7 +96,7 @@ class AnthropicProvider(Provider):
         """Ask the model; yields deltas, then the reply. Raises `ProviderError`."""
         call = self._call(request)
         shown: list[object] = []
-        async for attempt in AsyncRetrying(**_retrying(self.options, shown, lambda: False)):
+        async for attempt in AsyncRetrying(**_retrying(self.options, shown)):
             with attempt:
                 async with aclosing(self._aonce(call)) as items:
                     async for item in items:
@@ -142,9 +142,7 @@ class AnthropicProvider(Provider):
 
     def _once(self, call: Call, live: Live) -> Generator[Delta | Reply]:
         began = time.monotonic()
-        with self._sync.sending(live):
-            response = self._post(call)
-        live.response = response
+        response = self._post(call, live)
         with closing(response):
             reading = Reading(call, response.headers, began=began)
             try:
@@ -152,14 +150,16 @@ class AnthropicProvider(Provider):
                     yield from reading.feed(chunk)
             except Exception as error:
                 if not reading.done or live.aborted.is_set():
-                    raise reading.failure(error) from None
+                    raise live.told(reading.failure(error)) from None
             yield from reading.finish()
 
-    def _post(self, call: Call) -> httpx2.Response:
+    def _post(self, call: Call, live: Live) -> httpx2.Response:
         try:
-            return cast(httpx2.Response, self._sync.get().post(**_posted(call)))
+            with self._sync.sending(live):
+                live.response = cast(httpx2.Response, self._sync.get().post(**_posted(call)))
+                return live.response
         except Exception as error:
-            raise translate(error) from None
+            raise live.told(translate(error)) from None
 
     async def _aonce(self, call: Call) -> AsyncGenerator[Delta | Reply]:
         began = time.monotonic()
@@ -198,11 +198,11 @@ def _posted(call: Call, stream_cls: type[Any] = anthropic.Stream) -> dict[str, A
     }
 
 
-def _retrying(options: _Options, shown: list[object], aborted: Callable[[], bool]) -> dict[str, Any]:
-    """When to ask again: on what may help, while nothing visible was given out, and nobody broke off."""
+def _retrying(options: _Options, shown: list[object]) -> dict[str, Any]:
+    """When to ask again: on what may help, while nothing visible was given out."""
 
     def may_help(error: BaseException) -> bool:
-        if not isinstance(error, ProviderError) or shown or aborted():
+        if not isinstance(error, ProviderError) or shown:
             return False
         return error.retryable and (error.retry_after or 0.0) <= PATIENCE
 

@@ -77,11 +77,10 @@ class Thinker:
     def _binding(self) -> dict[str, Any]:
         return {"block_binding": {"prefix_mismatch_behavior": "drop_block"}} if self.drops else {}
 
-    def unthought_from(self, config: Config, encoded: Encoded) -> int | None:
-        """From which message on thinking is left out, where a budget was asked for and does not fit; None leaves all."""
-        if not isinstance(self.options.thinking, int) or not encoded.thinks or self.on(config):
-            return None
-        return 0 if encoded.begins_with_thinking else encoded.open_from
+    def keeps(self, config: Config, encoded: Encoded) -> bool:
+        """Whether earlier thinking is sent: not where thinking is off because its budget leaves no room."""
+        squeezed = isinstance(self.options.thinking, int) and encoded.begins_with_thinking
+        return self.on(config) or not squeezed
 
     def on(self, config: Config) -> bool:
         """Whether the model will think with this configuration."""
