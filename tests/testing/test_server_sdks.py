@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Iterator
 from contextlib import ExitStack
 from typing import Any
@@ -9,7 +10,25 @@ from typing import Any
 import pytest
 
 from hookloop.testing import call, reply, say, think
-from hookloop.testing.server import Cut, Drop, ErrorEvent, Fail, StrictServer
+from hookloop.testing.server import (
+    DONE,
+    Cut,
+    Drop,
+    ErrorEvent,
+    Fail,
+    Sse,
+    StrictServer,
+    calls,
+    cbd,
+    cbe,
+    cbs,
+    chunk,
+    ijd,
+    md,
+    ms,
+    mstop,
+    tc,
+)
 from hookloop_hookspecs import Opaque, Usage
 
 anthropic = pytest.importorskip("anthropic")
@@ -228,6 +247,41 @@ def test_cut_connections_reach_the_sdks(server: StrictServer, claude: Any, gpt: 
         with pytest.raises(openai.APIConnectionError):
             list(gpt.chat.completions.create(model="m", messages=[user()], stream=True))
     assert streamed_message(claude, messages=[user()]).stop_reason is None
+
+
+def test_odd_streams_can_be_written_event_by_event(server: StrictServer, claude: Any, gpt: Any) -> None:
+    text = [cbs(0, {"type": "text", "text": ""}), cbd(0, "text_delta", text="hi"), cbe(0)]
+    odd_call = [
+        cbs(1, {"type": "tool_use", "id": "t1", "name": "f", "input": {}}),
+        ijd(1, '{"a":'),
+        ijd(1, "1}"),
+        cbe(1),
+    ]
+    server.play(
+        Sse([ms(input_tokens=25, output_tokens=1), *text, *odd_call, md("tool_use", output_tokens=15), mstop()])
+    )
+    message = streamed_message(claude, messages=[user()])
+    assert (message.content[0].text, message.content[1].input, message.usage.output_tokens) == ("hi", {"a": 1}, 15)
+    server.play(Sse([calls(tc(0, "c1", "f", "")), calls(tc(0, args="{}")), chunk(finish="tool_calls"), DONE]))
+    listed = list(gpt.chat.completions.create(model="m", messages=[user()], stream=True))
+    assert [c.choices[0].finish_reason for c in listed] == [None, None, "tool_calls"]
+    assert listed[1].choices[0].delta.tool_calls[0].function.arguments == "{}"
+
+
+def test_the_asynchronous_clients_read_the_same(server: StrictServer) -> None:
+    async def ask() -> list[Any]:
+        async with (
+            anthropic.AsyncAnthropic(base_url=server.url, api_key="k", max_retries=0) as claude,
+            openai.AsyncOpenAI(base_url=server.url + "/v1", api_key="k", max_retries=0) as gpt,
+        ):
+            async with claude.messages.stream(**CLAUDE, messages=[user()]) as stream:
+                message = await stream.get_final_message()
+            completion = await gpt.chat.completions.create(model="m", messages=[user()])
+            response = await gpt.responses.create(model="m", input="x")
+            return [message.content[0].text, completion.choices[0].message.content, response.output_text]
+
+    server.play(*[TEXT] * 3)
+    assert asyncio.run(ask()) == [TEXT] * 3
 
 
 def test_a_used_up_script_is_not_asked_again(server: StrictServer) -> None:
