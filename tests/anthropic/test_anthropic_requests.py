@@ -6,11 +6,13 @@ import base64
 import itertools
 import json
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, get_args
 
 import pytest
+from anthropic.types import ModelParam
+from pydantic import SecretStr
 
-from hookloop.testing.server import check_messages
+from hookloop.testing.server import StrictServer, check_messages
 from hookloop_anthropic import AnthropicProvider, Options
 from hookloop_hookspecs import (
     ConfigError,
@@ -19,6 +21,7 @@ from hookloop_hookspecs import (
     Message,
     ModelRequest,
     Opaque,
+    Reply,
     Settings,
     Text,
     ToolCall,
@@ -451,3 +454,47 @@ def test_bytes_are_utf8_whatever_the_text() -> None:
 def test_big_data_is_sent_unchanged() -> None:
     data = base64.b64encode(bytes(range(256)) * 4000).decode("ascii")
     assert blocks(body([Message.user(Image(data, "image/png"))]), 0)[0]["source"]["data"] == data
+
+
+def test_odd_property_names_are_rewritten_both_ways() -> None:
+    inner = {"type": "object", "properties": {"$ref name": {"type": "string"}}, "required": ["$ref name"]}
+    schema = {
+        "type": "object",
+        "properties": {"城市": {"type": "string"}, "ok": {"enum": ["城市"]}, "in": {"$ref": "#/$defs/I"}},
+        "required": ["城市", "ok"],
+        "$defs": {"I": inner},
+    }
+    spec = ToolSpec("book", "", json.dumps(schema))
+    value = {"城市": "上海", "ok": "城市", "in": {"$ref name": "x"}}
+    history = [Message.user("q"), use("t1", json.dumps(value), "book"), result("t1")]
+    found = body(history, tools=(spec,))
+    sent = found["tools"][0]["input_schema"]
+    city = sent["required"][0]
+    assert sent["properties"][city] == {"title": "城市", "type": "string"}
+    assert sent["properties"]["ok"] == {"enum": ["城市"]}
+    assert sent["$defs"]["I"]["required"] == list(sent["$defs"]["I"]["properties"])
+    wire = blocks(found, 1)[0]["input"]
+    assert (wire[city], wire["ok"]) == ("上海", "城市")
+    with StrictServer([lambda request: ToolCall("t2", "book", json.dumps(wire))]) as server:
+        provider = AnthropicProvider("copy", Options(api_key=SecretStr("k"), base_url=server.url))
+        *_, reply = provider.stream(ModelRequest("copy", "", history, (spec,)))
+        provider.close()
+    assert isinstance(reply, Reply)
+    assert reply.calls[0].arguments == value
+
+
+def test_a_schema_without_odd_names_is_sent_as_it_is() -> None:
+    schema = {"type": "object", "properties": {"properties": {"type": "object", "properties": {"a.b": {}}}}}
+    assert body(tools=(ToolSpec("f", "", json.dumps(schema)),))["tools"][0]["input_schema"] == schema
+
+
+# The strict server does not know Mythos, whose rules are those of Fable.
+NAMED = [model for model in get_args(get_args(ModelParam)[0]) if "mythos" not in model]
+
+
+@pytest.mark.parametrize("model", [*NAMED, "claude-opus-9", "claude-3-haiku-20240307"])
+def test_every_model_that_the_sdk_names_is_asked_as_it_wants(model: str) -> None:
+    turn = [Message.user("q"), use("t1"), result("t1"), Message.assistant("a")]
+    settings = Settings(temperature=0.2, effort="high")
+    found = body([*turn, Message.system("S"), Message.user("r")], model=model, settings=settings, tool_choice="f")
+    assert found["max_tokens"] <= 128_000

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Final
 
 from hookloop_hookspecs import (
@@ -25,15 +25,17 @@ from hookloop_hookspecs import (
 
 from .marks import KEY
 from .pieces import Pieces, whole
+from .properties import Renames, renamed
 
 
 @dataclass(frozen=True, slots=True)
 class Maker:
-    """Who made the reply, and how its tool names read for the caller."""
+    """Who made the reply; how its tools' names read for the caller, and by tool those of its arguments."""
 
     provider: str
     family: str
-    names: Mapping[str, str]
+    names: Mapping[str, str] = field(default_factory=dict)
+    arguments: Mapping[str, Renames] = field(default_factory=dict)
 
     def extra(self, data: Mapping[str, Any]) -> str:
         """Metadata of a part, marked as this provider's and family's; empty for none."""
@@ -182,7 +184,8 @@ class ToolUseBlock(InputBlock):
 
     def part(self, maker: Maker) -> Part:
         more = self._rest("type", "id", "name", "input")
-        return ToolCall(self._id, self._name, self.raw, maker.extra(more))
+        names = maker.arguments.get(self._name)
+        return ToolCall(self._id, self._name, renamed(self.raw, names) if names else self.raw, maker.extra(more))
 
 
 class UnknownBlock(Block):

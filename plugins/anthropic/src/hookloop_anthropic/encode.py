@@ -18,6 +18,7 @@ from hookloop_hookspecs import Message, ModelRequest, json_text
 from .models import Generation
 from .names import Names
 from .parts import Encoder, Reader, Sent
+from .properties import renames
 from .tools import tool_texts
 
 Place: TypeAlias = tuple[int, int]
@@ -97,7 +98,8 @@ class Encoded:
         self._tops = [request.system]
         self._waiting: list[str] = []
         self._places_system = model.places_system
-        self._encoder = Encoder(reader, self.names)
+        self.renames = {tool.name: names for tool in request.tools if (names := renames(tool.schema))}
+        self._encoder = Encoder(reader, self.names, self.renames)
         self._count = 0
         self._newest: Message | None = None
         self._ends: list[Place] = []

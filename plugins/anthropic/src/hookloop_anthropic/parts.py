@@ -12,6 +12,7 @@ from hookloop_hookspecs import File, Image, Opaque, Part, Text, Thinking, ToolCa
 from .marks import own
 from .media import file_block, image_block, placeholder
 from .names import Ids, Names
+from .properties import Renames, renamed
 
 ERROR: Final = "error"
 
@@ -39,9 +40,10 @@ class Reader:
 class Encoder:
     """Parts of one request's messages. Ids and names are remembered, so that calls and results agree."""
 
-    def __init__(self, reader: Reader, names: Names) -> None:
+    def __init__(self, reader: Reader, names: Names, renames: Mapping[str, Renames]) -> None:
         self._reader = reader
         self._names = names
+        self._renames = renames
         self._ids = Ids()
         self._toolsets: dict[str, dict[str, Any]] = {}
 
@@ -96,7 +98,10 @@ class Encoder:
         if "toolset_name" in more:
             self._toolsets[id] = {"toolset_name": more["toolset_name"]}
         head = json_text({"type": "tool_use", "id": id, "name": self._names.wire(call.name), **more})
-        return Sent(f'{head[:-1]},"input":{input_text(call.raw)}}}', "tool_use")
+        text = input_text(call.raw)
+        if call.name in self._renames:
+            text = renamed(text, self._renames[call.name])
+        return Sent(f'{head[:-1]},"input":{text}}}', "tool_use")
 
 
 def input_text(raw: str) -> str:

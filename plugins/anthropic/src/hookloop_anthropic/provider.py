@@ -129,7 +129,9 @@ class AnthropicProvider(Provider):
             body = self._asker.body(request, encoded)
         except Exception as error:
             raise translate(error) from error
-        return Call(body, self._headers, Maker(NAME, self.family, encoded.names.back), self.options)
+        arguments = {tool: {wire: name for name, wire in names.items()} for tool, names in encoded.renames.items()}
+        maker = Maker(NAME, self.family, encoded.names.back, arguments)
+        return Call(body, self._headers, maker, self.options)
 
     def _encoded(self, request: ModelRequest) -> Encoded:
         """What the memo holds of this epoch, completed; made anew where it is not a beginning of this request."""

@@ -12,6 +12,7 @@ from hookloop_hookspecs import ToolSpec, json_text
 
 from .models import Generation
 from .names import Names
+from .properties import renamed_schema, renames
 
 _UNIONS: Final = ("anyOf", "oneOf", "allOf")
 
@@ -23,7 +24,9 @@ def tool_texts(tools: Iterable[ToolSpec], names: Names, model: Generation) -> li
 
 @lru_cache(maxsize=512)
 def _tool_text(tool: ToolSpec, name: str, strict: bool) -> str:
-    schema = object_schema(json.loads(tool.schema))
+    names = renames(tool.schema)
+    given = object_schema(json.loads(tool.schema))
+    schema = renamed_schema(given, names) if names else given
     described = {"description": tool.description} if tool.description.strip() else {}
     if strict:
         return json_text({"name": name, **described, "input_schema": closed(schema), "strict": True})
