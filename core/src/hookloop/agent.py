@@ -19,6 +19,7 @@ from .config import Config, load_config
 from .discovery import LoadReport
 from .drivers.asynchronous import AsyncRun
 from .drivers.base import World, facts_of
+from .drivers.heart import Heart
 from .drivers.owner import owner
 from .drivers.portal import Portal
 from .drivers.sync import SyncRun, close_plugins
@@ -88,6 +89,7 @@ class Agent:
             self._resolve,
             Workers(table.workers),
             Portal(),
+            Heart(self._setup.lease / 3),
             timeout=table.timeout,
             grace=table.cancel_grace,
             detailed=table.detailed_errors,
@@ -219,6 +221,7 @@ class Agent:
         close_plugins(self._world)
         for provider in self._providers.values():
             _close(provider)
+        self._world.heart.close()
         self._world.portal.close()
         self._world.workers.close(self._world.grace)
 

@@ -73,7 +73,7 @@ from .providers import (
 from .tools import ArgumentsError, Tool, ToolContext, ToolError, Toolset, tool
 from .turn import Turn
 from .verdicts import Answer, Approve, Deny, Replace, Retry, Stop, Suspend
-from .views import Narrow, Window
+from .views import Condense, Narrow, Window
 
 __all__ = [
     "Answer",
@@ -81,6 +81,7 @@ __all__ = [
     "ArgumentsError",
     "Batch",
     "CallDelta",
+    "Condense",
     "ConfigError",
     "Conflict",
     "ContractError",

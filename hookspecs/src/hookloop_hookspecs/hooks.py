@@ -29,7 +29,7 @@ from .providers import ModelRequest, Reply
 from .tools import Tool, Toolset
 from .turn import Turn
 from .verdicts import Answer, Decision, Deny, Replace, Retry, Stop, Suspend
-from .views import Narrow, Window
+from .views import Condense, Narrow, Window
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -91,12 +91,13 @@ def before_turn(turn: Turn, query: Message) -> Contribution | Replace[Any] | Sto
 
 
 @hookspec(firstresult=True)
-def select_context(turn: Turn, view: Sequence[Message]) -> Window | None:
+def select_context(turn: Turn, view: Sequence[Message]) -> Window | Condense | None:
     """Choose how much of the conversation is sent.
 
     When: once when a turn starts, before its first entry is stored.
     Arguments: `view`, the closed turns' messages as they would be sent.
-    Returns: a `Window`, the view policy of this turn; None leaves it to the next plugin, then to config. The first answer wins.
+    Returns: a `Window`, the view policy of this turn; or `Condense(text, turns, window)`, which puts a summary in the place of
+    the oldest turns for good. None leaves it to the next plugin, then to config. The first answer wins.
     Failure: `PluginError`.
     """
 

@@ -22,6 +22,18 @@ class Window:
 
 
 @dataclass(frozen=True, slots=True)
+class Condense:
+    """Let `text` stand for the oldest `turns` closed turns in view, from this turn on (a `Summary` entry in the log).
+
+    The log itself keeps them. `window` is the view policy beside it.
+    """
+
+    text: str
+    turns: int
+    window: Window | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class Narrow:
     """Narrows this round's request; what is None stays as it is.
 

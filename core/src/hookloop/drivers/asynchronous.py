@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator, Callable
+from contextlib import suppress
 from dataclasses import replace
 from typing import Any, Self
 
@@ -53,12 +54,37 @@ class AsyncRun(Base):
         self._scope: anyio.CancelScope | None = None
         self._loop: asyncio.AbstractEventLoop | None = None
         self._gone: BaseException | None = None
+        self._timer: asyncio.TimerHandle | None = None
+        self._renewing: asyncio.Future[None] | None = None
         self.live.wake = self._wake
 
     async def __aenter__(self) -> Self:
         self._enter()
         self._loop = asyncio.get_running_loop()
+        self._schedule_renewal()
         return self
+
+    def _schedule_renewal(self) -> None:
+        if self._leased and self._loop is not None:
+            self._timer = self._loop.call_later(self.run.setup.lease / 3, self._renew)
+
+    def _renew(self) -> None:
+        """Renew the lease beside the turn. A store that fails here is noticed at the turn's next append."""
+        waits = self._renewal()
+        if waits is not None:
+            self._renewing = asyncio.ensure_future(self._renewed(waits))
+        self._schedule_renewal()
+
+    async def _renewed(self, waits: Waits) -> None:
+        step, over = _first(waits)
+        if not over:
+            with suppress(Exception):
+                await self._play(waits, step)
+
+    def _over(self, outcome: Outcome | None) -> None:
+        if self._timer is not None:
+            self._timer.cancel()
+        super()._over(outcome)
 
     async def __aexit__(self, *_exc: object) -> None:
         if not self.finished:
@@ -99,6 +125,8 @@ class AsyncRun(Base):
         while True:
             effect = self._advance()
             if effect is None:
+                if self._renewing is not None:
+                    await asyncio.wait({self._renewing})
                 if self._gone is not None:
                     gone, self._gone = self._gone, None
                     raise gone

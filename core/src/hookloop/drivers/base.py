@@ -32,10 +32,11 @@ from hookloop.engine.run import Request, Run, Setup
 from hookloop.engine.turn import turn
 from hookloop.hooks import Awaiting, Hooks, Waits
 from hookloop.turnview import TurnView
-from hookloop_hookspecs import Conflict, Loaded, NoOpenTurn, Outcome, Tool
+from hookloop_hookspecs import Batch, Conflict, Loaded, NoOpenTurn, Outcome, Tool
 from hookloop_hookspecs.errors import Cancelled
 from hookloop_hookspecs.tools import as_tool
 
+from .heart import Heart
 from .live import Live
 from .owner import alive
 from .workers import Workers
@@ -57,6 +58,7 @@ class World:
     resolve: Callable[[object], Any]
     workers: Workers
     portal: Portal
+    heart: Heart
     parallel: int = 16
     timeout: float | None = None
     grace: float = 5.0
@@ -135,6 +137,12 @@ class Base:
             raise RuntimeError("a stream is entered once; ask the agent for another one")
         self.entered = True
         self._alone = self.world.enter(self.live)
+
+    @property
+    def _leased(self) -> bool:
+        """Does this turn hold a lease that must be renewed?"""
+        home = self.run.home
+        return home is not None and home.capabilities.versioned and self.run.inside
 
     def _require_entered(self) -> None:
         if not self.entered:
@@ -227,6 +235,15 @@ class Base:
     def _stored(self, effect: Store) -> Waits:
         arguments = {"batch": effect.batch, "conversation": effect.batch.conversation}
         return self.world.hooks.one(effect.memory, "persist_memory", arguments)
+
+    def _renewal(self) -> Waits | None:
+        """An empty batch of the owner, which only renews its lease; None where this turn holds no claim."""
+        run, home = self.run, self.run.home
+        if home is None or not (home.capabilities.versioned and run.claimed) or run.finishing or run.lost:
+            return None
+        setup = run.setup
+        batch = Batch(run.conversation, (), run.version, setup.owner, setup.lease, setup.scope)
+        return self._stored(Store(home.name, batch))
 
     def _load(self, arguments: Mapping[str, object]) -> Waits:
         if not self._alone:

@@ -9,6 +9,7 @@ import time
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import CancelledError as FutureCancelled
 from concurrent.futures import Future
+from contextlib import suppress
 from typing import Any, Self
 
 from hookloop.engine.effects import Ask, Done, Effect, Emit, Job, Next, NextResult, Sleep, Start, StopJobs, Store
@@ -43,7 +44,20 @@ class SyncRun(Base):
 
     def __enter__(self) -> Self:
         self._enter()
+        if self._leased:
+            self.world.heart.watch(self._renew)
         return self
+
+    def _over(self, outcome: Outcome | None) -> None:
+        self.world.heart.forget(self._renew)
+        super()._over(outcome)
+
+    def _renew(self) -> None:
+        """Called by the heart, on its thread. A store that fails here is noticed at the turn's next append."""
+        waits = self._renewal()
+        if waits is not None:
+            with suppress(Exception):
+                trampoline(waits, lambda step: portal_wait(self.world, step))
 
     def __exit__(self, *_exc: object) -> None:
         if self.finished:
@@ -374,16 +388,19 @@ def trampoline(waits: Waits, wait: Callable[[Awaiting], Any]) -> Any:
             error = raised
 
 
+def portal_wait(world: World, step: Awaiting) -> Any:
+    """Wait for a coroutine on the portal."""
+
+    async def waited() -> Any:
+        return await step.awaitable
+
+    return world.portal.start(waited).result(step.timeout)
+
+
 def close_plugins(world: World) -> list[str]:
     """Call the `close` hook of every plugin; gives back what went wrong, in words."""
 
-    def wait(step: Awaiting) -> Any:
-        async def waited() -> Any:
-            return await step.awaitable
-
-        return world.portal.start(waited).result(step.timeout)
-
-    returned = trampoline(world.hooks.ask("close", {}, lambda _: None), wait)
+    returned = trampoline(world.hooks.ask("close", {}, lambda _: None), lambda step: portal_wait(world, step))
     return [f"{got.plugin}.close: {got.error}" for got in returned if got.error is not None]
 
 

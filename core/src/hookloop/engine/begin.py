@@ -15,7 +15,9 @@ from hookloop_hookspecs import (
     PluginError,
     Said,
     Stop,
+    Summary,
     Suspended,
+    Text,
     Tool,
     TurnEnded,
     TurnStarted,
@@ -119,7 +121,7 @@ def start(run: Run, message: Message) -> Flow[None]:
     """Begin a new turn: the user's message, what plugins say of it, and the claim, in one batch."""
     run.closing = close_turn(run.past, run.setup.on_pending)
     question = Message("user", clean(message.content), Origin("user", turn=run.turn_id), message.key)
-    yield from _choose_window(run)
+    summary = yield from _choose_window(run)
     _open_log(run, (question,))
     yield from Emit(TurnBegan(run.conversation, run.turn_id, question)).ask()
     recalled = yield from hooked.recall(run, question)
@@ -130,6 +132,8 @@ def start(run: Run, message: Message) -> Flow[None]:
     cut = _open_log(run, (question,) if stop is None else ())
     run.entered = True
     run.add(TurnStarted(run.setup.owner, run.request.nonce, run.system, run.specs, cut, now.wall))
+    if summary is not None:
+        run.add(summary)
     run.collect()
     if stop is not None:
         yield from save(run)
@@ -140,13 +144,24 @@ def start(run: Run, message: Message) -> Flow[None]:
     yield from save(run)
 
 
-def _choose_window(run: Run) -> Flow[None]:
+def _choose_window(run: Run) -> Flow[Summary | None]:
+    """Let plugins choose the view policy; gives back the summary of old turns that one of them made."""
     if "select_context" not in run.setup.hooks:
-        return
+        return None
     closed = show(run.past, bound=False)
     chosen = yield from hooked.select_context(run, [message for turn in closed for message in turn.messages])
-    if chosen is not None:
-        run.window = chosen
+    if chosen is None:
+        return None
+    giver, policy = chosen
+    if isinstance(policy, Window):
+        run.window = policy
+        return None
+    run.window = policy.window or run.window
+    turns = max(0, min(policy.turns, len(closed)))
+    covers = closed[turns].start if turns < len(closed) else run.past.number
+    origin = Origin("plugin", giver.plugin, giver.version, "select_context", run.turn_id)
+    run.past.summary = Summary(Message("user", clean((Text(policy.text),)), origin), covers)
+    return run.past.summary
 
 
 def _open_log(run: Run, question: tuple[Message, ...]) -> int:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from hookloop_hookspecs import (
+    Condense,
     Message,
     ModelRequest,
     Outcome,
@@ -82,16 +83,15 @@ def before_turn(run: Run, query: Message) -> Flow[Merged]:
     return (yield from _merged(run, "before_turn", {"query": query}))
 
 
-def select_context(run: Run, view: Sequence[Message]) -> Flow[Window | None]:
-    """The view policy that the first plugin with one chooses."""
+def select_context(run: Run, view: Sequence[Message]) -> Flow[tuple[Returned, Window | Condense] | None]:
+    """The view policy that the first plugin with one chooses, and who that is."""
     returned = yield from _call(run, "select_context", {"view": view})
     for one in returned:
-        if isinstance(one.value, Window):
-            return one.value
+        if isinstance(one.value, Window | Condense):
+            return one, one.value
         if one.value is not None:
-            raise PluginError(
-                one.plugin, "select_context", f"returned {one.value!r:.80}; it may return a Window or None"
-            )
+            text = f"returned {one.value!r:.80}; it may return a Window, Condense or None"
+            raise PluginError(one.plugin, "select_context", text)
     return None
 
 

@@ -151,8 +151,9 @@ class Run:
         self.size = Size()
         self.sent = 0
         self.cut_once = False
-        # The store: how many entries it holds, and whether the conversation was lost to another writer.
+        # The store: how many entries it holds, whether this run's claim is in it, or was lost to another.
         self.version = 0
+        self.claimed = False
         self.lost = False
         self.closing: list[Entry] = []
         # This run.

@@ -35,6 +35,7 @@ def save(run: Run, *, final: bool = False) -> Flow[None]:
         run.lost = True
         raise
     run.version += len(entries)
+    run.claimed = True
     run.closing = []
     run.log.saved()
     yield from Emit(Stored(home.name, len(entries), run.version)).ask()

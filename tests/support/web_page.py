@@ -1,0 +1,55 @@
+"""What a person does on the page, and what they see."""
+
+from __future__ import annotations
+
+from playwright.sync_api import Locator, Page, expect
+
+
+def enter(page: Page, url: str) -> None:
+    """Open the page and wait until it can be used."""
+    page.goto(url)
+    expect(page.get_by_role("button", name="Send")).to_be_enabled()
+
+
+def say(page: Page, text: str) -> None:
+    """Write a message and send it with the Enter key."""
+    page.get_by_label("Message", exact=True).fill(text)
+    page.get_by_label("Message", exact=True).press("Enter")
+
+
+def chat(page: Page) -> Locator:
+    """The conversation."""
+    return page.get_by_role("log", name="Conversation")
+
+
+def timeline(page: Page) -> Locator:
+    """The turn timeline."""
+    return page.get_by_role("region", name="Turn timeline")
+
+
+def column(page: Page, name: str) -> Locator:
+    """The tickets in a column of the booking page."""
+    return page.get_by_role("region", name=name, exact=True).get_by_role("listitem")
+
+
+def settled(page: Page) -> None:
+    """Wait until no turn runs."""
+    expect(page.get_by_role("button", name="Cancel", exact=True)).to_be_disabled()
+
+
+def sideways(page: Page) -> int:
+    """Pixels that stand out of the page at its side."""
+    found: int = page.evaluate("document.documentElement.scrollWidth - document.documentElement.clientWidth")
+    return found
+
+
+def cut_off(page: Page) -> list[str]:
+    """Texts of buttons, headings and labels that do not fit into their boxes, and elements beyond the page's side."""
+    found: list[str] = page.evaluate(
+        """() => [...document.querySelectorAll('main button, main h1, main h2, main dd, main li, main p')]
+            .filter((box) => box.offsetParent && !box.closest('.hl-hidden')
+              && (box.scrollWidth > box.clientWidth + 1 || box.getBoundingClientRect().right > innerWidth + 1)
+              && getComputedStyle(box).overflowX === 'visible')
+            .map((box) => box.tagName + ': ' + box.textContent.slice(0, 60))"""
+    )
+    return found
