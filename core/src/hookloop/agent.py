@@ -7,7 +7,7 @@ import uuid
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, Literal, Self
+from typing import TYPE_CHECKING, Any, Literal, Self
 
 from hookloop_hookspecs import ConfigError, Message, Outcome, Settings, Tool, Window
 from hookloop_hookspecs.tools import as_tool
@@ -17,7 +17,6 @@ from . import discovery
 from .assembly import assemble, config_of
 from .config import Config, load_config
 from .discovery import LoadReport
-from .drivers.asynchronous import AsyncRun
 from .drivers.base import World, facts_of
 from .drivers.heart import Heart
 from .drivers.owner import owner
@@ -29,6 +28,9 @@ from .given import conversation_of, history_of, message_of, suspension_of
 from .hooks import Hooks
 from .limits import Limits
 from .structured import output_spec
+
+if TYPE_CHECKING:
+    from .drivers.asynchronous import AsyncRun
 
 
 class Agent:
@@ -147,7 +149,7 @@ class Agent:
 
     def astream(self, prompt: Any, **arguments: Any) -> AsyncRun:
         """`stream` in an event loop (asyncio); an async context manager."""
-        return AsyncRun(self._open(), self._setup, *_request(prompt, **arguments))
+        return _async_run()(self._open(), self._setup, *_request(prompt, **arguments))
 
     def resume(
         self,
@@ -196,7 +198,7 @@ class Agent:
         output: Any = None,
     ) -> AsyncRun:
         """`resume` as an async stream of typed events."""
-        return AsyncRun(self._open(), self._setup, _resumption(conversation, decisions, output), deps)
+        return _async_run()(self._open(), self._setup, _resumption(conversation, decisions, output), deps)
 
     def send(self, conversation: str, text: str | Message) -> None:
         """Put a user's message into the running turn of a conversation, from any thread. Raises `NoOpenTurn`."""
@@ -246,6 +248,13 @@ class Agent:
 
     async def __aexit__(self, *_exc: object) -> None:
         await self.aclose()
+
+
+def _async_run() -> type[AsyncRun]:
+    """The async driver, loaded when it is used: a sync program loads no event loop."""
+    from .drivers.asynchronous import AsyncRun
+
+    return AsyncRun
 
 
 def _close(provider: Any) -> None:

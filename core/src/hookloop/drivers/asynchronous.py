@@ -30,9 +30,9 @@ from hookloop_hookspecs import Message, ModelRequest, Outcome, ProviderError, Re
 from hookloop_hookspecs.errors import Cancelled
 from hookloop_hookspecs.events import Event
 
-from .base import WAITS, Base
+from .base import WAITS, Base, foreign, last_reply, whole
+from .edges import call_async, complete, sleep_async
 from .jobs import Invoke, Schedule, TimedOut, aplay, body, context_of
-from .sync import call_async, complete, foreign, last_reply, sleep_async, whole
 from .workers import Task
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import inspect
 import threading
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, NoReturn
 
@@ -32,7 +32,7 @@ from hookloop.engine.run import Request, Run, Setup
 from hookloop.engine.turn import turn
 from hookloop.hooks import Awaiting, Hooks, Waits
 from hookloop.turnview import TurnView
-from hookloop_hookspecs import Batch, Conflict, Loaded, NoOpenTurn, Outcome, Tool
+from hookloop_hookspecs import Batch, Conflict, Loaded, NoOpenTurn, Outcome, ProviderError, Reply, Tool
 from hookloop_hookspecs.errors import Cancelled
 from hookloop_hookspecs.tools import as_tool
 
@@ -94,6 +94,27 @@ def facts_of(provider: Any) -> Facts:
     """What the engine must know of a provider object."""
     family = provider.family or provider.model
     return Facts(provider.reference, provider.name, provider.model, family, provider.traits)
+
+
+def foreign(provider: Any, error: Exception) -> ProviderError:
+    """A provider raises `ProviderError` alone; whatever else escapes it becomes one, with its cause."""
+    name = getattr(provider, "name", "") or type(provider).__name__
+    return ProviderError(f"{type(error).__name__}: {error}", provider=name, kind="server")
+
+
+def last_reply(provider: Any, pieces: Iterable[Any]) -> Reply:
+    """The reply at the end of a stream."""
+    reply = None
+    for piece in pieces:
+        reply = piece
+    return whole(provider, reply)
+
+
+def whole(provider: Any, last: Any) -> Reply:
+    """The last piece of a stream, which must be the reply. Raises `ProviderError`."""
+    if isinstance(last, Reply):
+        return last
+    raise ProviderError("the stream ended without a reply", provider=provider.name, kind="stream", retryable=True)
 
 
 class Base:

@@ -6,9 +6,10 @@ import threading
 from collections.abc import Awaitable, Callable
 from concurrent.futures import Future
 from contextlib import ExitStack
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from anyio.from_thread import BlockingPortal, start_blocking_portal
+if TYPE_CHECKING:
+    from anyio.from_thread import BlockingPortal
 
 
 class Portal:
@@ -22,6 +23,8 @@ class Portal:
 
     def start(self, function: Callable[[], Awaitable[Any]]) -> Future[Any]:
         """Run a coroutine function on the portal's loop, in a copy of the caller's context."""
+        from anyio.from_thread import start_blocking_portal  # here, so that a sync program loads no event loop
+
         with self._lock:
             if self._closed:
                 raise RuntimeError("the agent is closed")

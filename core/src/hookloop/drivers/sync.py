@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-import asyncio
 import queue
 import threading
 import time
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator
 from concurrent.futures import CancelledError as FutureCancelled
 from concurrent.futures import Future
 from contextlib import suppress
+from functools import partial
 from typing import Any, Self
 
 from hookloop.engine.effects import Ask, Done, Effect, Emit, Job, Next, NextResult, Sleep, Start, StopJobs, Store
@@ -18,8 +18,8 @@ from hookloop_hookspecs import Message, ModelRequest, Outcome, ProviderError, Re
 from hookloop_hookspecs.errors import Cancelled
 from hookloop_hookspecs.events import Event, TurnBegan
 
-from .base import Base, World
-from .jobs import Invoke, Schedule, TimedOut, aplay, body, context_of, failed, play
+from .base import Base, World, foreign, last_reply
+from .jobs import Schedule, aplay, body, context_of, failed, play
 from .workers import Task
 
 
@@ -236,6 +236,8 @@ class SyncRun(Base):
         return last_reply(provider, self._pieces(provider, request))
 
     async def _acomplete(self, request: ModelRequest) -> Reply:
+        from .edges import complete
+
         return await complete(self._provider(self.run.facts.reference), request)
 
     def _start_ready(self) -> None:
@@ -245,15 +247,16 @@ class SyncRun(Base):
             if job.tool.is_async:
                 self._tasks[job.place] = self._on_portal(job, steps)
             else:
-                self._tasks[job.place] = self.world.workers.submit(
-                    lambda j=job, s=steps: self._on_thread(j, s), job.tool.name
-                )
+                work = partial(self._on_thread, job, steps)
+                self._tasks[job.place] = self.world.workers.submit(work, job.tool.name)
 
     def _on_thread(self, job: Job, steps: Any) -> None:
         self._begun[job.place] = time.monotonic()
         self._done.put(play(steps, self.live.stop_tools.wait))
 
     def _on_portal(self, job: Job, steps: Any) -> Future[Any]:
+        from .edges import call_async, sleep_async
+
         async def work() -> None:
             done = Done(job.place, interrupted=True)
             try:
@@ -363,12 +366,6 @@ def _least(a: float | None, b: float | None) -> float | None:
     return b if a is None else a if b is None else min(a, b)
 
 
-def foreign(provider: Any, error: Exception) -> ProviderError:
-    """A provider raises `ProviderError` alone; whatever else escapes it becomes one, with its cause."""
-    name = getattr(provider, "name", "") or type(provider).__name__
-    return ProviderError(f"{type(error).__name__}: {error}", provider=name, kind="server")
-
-
 def trampoline(waits: Waits, wait: Callable[[Awaiting], Any]) -> Any:
     """Play a dispatcher on this thread; `wait` waits for a coroutine."""
     answer: Any = None
@@ -402,43 +399,3 @@ def close_plugins(world: World) -> list[str]:
 
     returned = trampoline(world.hooks.ask("close", {}, lambda _: None), lambda step: portal_wait(world, step))
     return [f"{got.plugin}.close: {got.error}" for got in returned if got.error is not None]
-
-
-def last_reply(provider: Any, pieces: Iterable[Any]) -> Reply:
-    """The reply at the end of a stream."""
-    reply = None
-    for piece in pieces:
-        reply = piece
-    return whole(provider, reply)
-
-
-def whole(provider: Any, last: Any) -> Reply:
-    """The last piece of a stream, which must be the reply. Raises `ProviderError`."""
-    if isinstance(last, Reply):
-        return last
-    raise ProviderError("the stream ended without a reply", provider=provider.name, kind="stream", retryable=True)
-
-
-async def complete(provider: Any, request: ModelRequest) -> Reply:
-    """Read a provider's async stream to its reply."""
-    reply = None
-    async for piece in provider.astream(request):
-        reply = piece
-    return whole(provider, reply)
-
-
-async def call_async(step: Invoke) -> Any:
-    """Await an async tool, within its timeout."""
-    limit = asyncio.timeout(step.timeout)
-    try:
-        async with limit:
-            return await step.call()
-    except TimeoutError:
-        if limit.expired():
-            raise TimedOut from None
-        raise
-
-
-async def sleep_async(seconds: float) -> None:
-    """Wait between attempts."""
-    await asyncio.sleep(seconds)
