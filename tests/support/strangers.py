@@ -36,7 +36,9 @@ def load(name: str) -> ModuleType:
 
 def parrot_says(reply: Reply, body: Mapping[str, Any]) -> Any:
     """A reply as a Parrot server gives it: lines as they come, or one with everything."""
-    uses = [{"slot": at, "id": one.id, "tool": one.name, "input": one.raw} for at, one in enumerate(reply.calls)]
+    uses: list[dict[str, Any]] = [
+        {"slot": at, "id": one.id, "tool": one.name, "input": one.raw} for at, one in enumerate(reply.calls)
+    ]
     end = {"end": ENDS[reply.stop], "spent": {"in": reply.usage.input, "out": reply.usage.output}}
     if not body["live"]:
         return {"said": reply.text, "uses": uses, **end}

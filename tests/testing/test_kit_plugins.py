@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import itertools
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Generator, Iterator
 from typing import Any
 from unittest import SkipTest
 
@@ -88,9 +88,9 @@ class Everything:
 
 class Wrapping:
     @hookimpl(wrapper=True)
-    def next_instructions(self) -> Iterator[None]:
+    def next_instructions(self) -> Generator[None, list[Any], list[Any]]:
         returned = yield
-        return [*returned, "wrapped"]  # type: ignore[misc]  # a wrapper's value
+        return [*returned, "wrapped"]
 
 
 class Timed:
