@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
 from pydantic import BaseModel, ConfigDict
 
-from hookloop.config import config_from
+from hookloop.config import config_from, load_config
 from hookloop.discovery import BuildError, build, configured_memories, configured_provider, hidden, memory, provider
 from hookloop_hookspecs import ConfigError
 
@@ -128,6 +129,25 @@ def test_a_configured_provider_gets_its_options() -> None:
     )
     made = configured_provider(config.model, config)
     assert (made.options.transport, made.options.base_url) == ("whole", "b")
+
+
+def test_a_profile_goes_to_the_provider_of_its_prefix() -> None:
+    made = configured_provider("hlp:m", config_from({"profiles": {"hlp": {"base_url": "b"}}}))
+    assert made.options.profile == {"name": "hlp", "base_url": "b"}
+
+
+def test_a_prefix_of_ones_own_is_an_endpoint_of_openais_protocol() -> None:
+    table = {"base": "ollama", "base_url": "http://localhost:9/v1"}
+    made = configured_provider("mine:m", config_from({"profiles": {"mine": table}}))
+    assert made.reference == "mine:m"
+    made.close()
+
+
+def test_a_wrong_profile_is_told_with_its_place(tmp_path: Path) -> None:
+    file = tmp_path / "hookloop.toml"
+    file.write_text('model = "mine:m"\n\n[profiles.mine]\nbase = "olama"\n', "utf-8")
+    with pytest.raises(ConfigError, match=r"hookloop\.toml:3: no profile is named 'olama'; did you mean 'ollama'\?"):
+        configured_provider("mine:m", load_config(file, {}))
 
 
 def test_a_configured_option_is_told_with_its_place() -> None:

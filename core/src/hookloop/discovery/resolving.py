@@ -31,21 +31,29 @@ def provider(reference: str, **options: Any) -> Any:
 def configured_provider(reference: str, config: Config) -> Any:
     """The provider that `reference` names, with the options that `config` has for its prefix.
 
-    A prefix under `[profiles]` is an endpoint that speaks OpenAI's protocol: its table goes to that provider as the
-    option `profile`. Raises `ConfigError` as `provider` does, with file and line.
+    A prefix under `[profiles]` is an endpoint that speaks OpenAI's protocol: its table goes to the provider of that
+    prefix, or else to OpenAI's, as the option `profile`. Raises `ConfigError` as `provider` does, with file and line.
     """
     prefix, model = split(reference, config.profiles)
-    options = config.provider_options(prefix)
     if prefix in config.profiles:
-        options["profile"] = {"name": prefix, **config.profiles[prefix]}
+        return _of_profile(prefix, model, config)
+    factory = load_one(PROVIDERS, prefix, config.where("model") if reference == config.model else "")
+    return _configured(factory, prefix, model, config, config.provider_options(prefix))
 
+
+def _of_profile(prefix: str, model: str, config: Config) -> Any:
+    factory = load_one(PROVIDERS, prefix if prefix in available(PROVIDERS) else COMPATIBLE)
+    profile = {"name": prefix, **config.profiles[prefix]}
+    try:
+        return _configured(factory, prefix, model, config, {**config.provider_options(prefix), "profile": profile})
+    except ConfigError as error:
+        raise ConfigError(f"{config.where('profiles', prefix)}: {error}") from error
+
+
+def _configured(factory: object, prefix: str, model: str, config: Config, options: Mapping[str, Any]) -> Any:
     def where(keys: Keys) -> str:
-        if keys[:1] == ("profile",):
-            return config.where("profiles", prefix, *keys[1:])
         return config.provider_where(prefix, str(keys[0])) if keys else config.where("providers", prefix)
 
-    place = config.where("model") if reference == config.model else ""
-    factory = load_one(PROVIDERS, COMPATIBLE if prefix in config.profiles else prefix, place)
     return build(factory, model, options=options, label=f"provider {prefix!r}", where=where)
 
 
