@@ -14,7 +14,7 @@ import typer
 
 from hookloop import Agent, Outcome
 from hookloop_booking import BookingPlugin, BookingService
-from hookloop_booking.commands import CONVERSATION, choose_model, demo, demo_cli
+from hookloop_booking.commands import CONVERSATION, choose_model, demo_cli
 from hookloop_prompt_log import PromptLog
 
 KEYS = ("OPENAI_API_KEY", "ANTHROPIC_API_KEY", "DEEPSEEK_API_KEY")
@@ -112,7 +112,7 @@ def test_the_demo_plays_and_leaves_its_booking(
 def test_the_demo_may_be_played_again(tmp_path: Path, without_keys: None, capsys: pytest.CaptureFixture[str]) -> None:
     db = str(tmp_path / "demo.db")
     for _ in range(3):
-        demo(no_browser=True, db=db)
+        demo_cli(db)
 
     assert capsys.readouterr().out.count("The database now holds:") == 3
 
@@ -123,6 +123,7 @@ def test_the_first_key_that_is_set_chooses_the_model() -> None:
     assert choose_model({"DEEPSEEK_API_KEY": "k"}) == "deepseek:deepseek-chat"
     assert choose_model({"ANTHROPIC_API_KEY": "k", "DEEPSEEK_API_KEY": "k"}).startswith("anthropic:")
     assert choose_model(dict.fromkeys(KEYS, "k")) == "openai:gpt-4.1-mini"
+    assert choose_model({"OPENAI_API_KEY": "k", "HOOKLOOP_MODEL": "offline:rules"}) == "offline:rules"
 
 
 def test_a_folder_that_is_missing_is_said_before_anything_runs(tmp_path: Path, without_keys: None) -> None:
@@ -131,7 +132,7 @@ def test_a_folder_that_is_missing_is_said_before_anything_runs(tmp_path: Path, w
 
 
 def test_the_command_ends_well(tmp_path: Path, without_keys: None) -> None:
-    command = [str(Path(sys.executable).with_name("hookloop")), "demo", "--no-browser", "--port", "0"]
+    command = [str(Path(sys.executable).with_name("hookloop")), "demo-cli"]
     done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=120, encoding="utf-8")
 
     assert done.returncode == 0, done.stderr

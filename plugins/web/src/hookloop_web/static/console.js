@@ -123,7 +123,7 @@ export default {
           <p v-if="loaded && !turns.length" class="hl-empty">Nothing was said yet.
             <template v-for="text in examples" :key="text"><br><button type="button" class="hl-link" @click="draft = text; say()">{{ text }}</button></template></p>
           <template v-for="turn in turns" :key="turn.id">
-            <ul class="hl-blocks"><ChatBlock v-for="block in visible(turn)" :key="block.key" :block="block" :busy="room.running || room.readonly"
+            <ul :class="['hl-blocks', { 'is-long': turn.blocks.length > 60 }]"><ChatBlock v-for="block in visible(turn)" :key="block.key" :block="block" :busy="room.running || room.readonly"
               @decide="ask({ do: 'decide', ...$event })" @detail="ask({ do: 'detail', ...$event })"/></ul>
             <p v-if="ending(turn)" :class="['hl-ending', 'is-' + turn.status]">{{ ending(turn) }}</p>
           </template>

@@ -165,7 +165,7 @@ export const TurnLine = {
         <Gauges :turn="turn" :limits="limits"/>
         <Plots v-if="turn.rounds.length" :rounds="turn.rounds"/>
         <ul v-if="before.length" class="hl-before"><Row v-for="block in before" :key="block.key" :block="block" :most="most" @detail="$emit('detail', $event)"/></ul>
-        <ol class="hl-rounds"><Round v-for="round in turn.rounds" :key="round.n" :round="round" :blocks="groups.get(round.n)" :most="most" @detail="$emit('detail', $event)"/></ol>
+        <ol :class="['hl-rounds', { 'is-long': turn.rounds.length > 20 }]"><Round v-for="round in turn.rounds" :key="round.n" :round="round" :blocks="groups.get(round.n)" :most="most" @detail="$emit('detail', $event)"/></ol>
       </template>
     </section>`,
 };
