@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 from collections.abc import Iterator
+from contextlib import closing
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -114,9 +115,9 @@ def answerable(parts: list[Any], taken: set[str], bound: bool) -> Iterator[Any]:
 def played(script: list[Round], model: str, transport: str) -> Talk:
     thinking = "adaptive" if model in ("claude-sonnet-4-6", "claude-opus-4-8", "copy") else None
     budget = 2000 if model == "claude-haiku-4-5" else thinking
-    with StrictServer() as server:
-        given = {"api_key": "k", "base_url": server.url, "transport": transport, "thinking": budget, "retries": 0}
-        talk = Talk(server, AnthropicProvider(model, Options.model_validate(given)), [Message.user("q")], {}, [])
+    given: dict[str, Any] = {"api_key": "k", "transport": transport, "thinking": budget, "retries": 0}
+    with StrictServer() as server, closing(AnthropicProvider(model, Options(base_url=server.url, **given))) as provider:
+        talk = Talk(server, provider, [Message.user("q")], {}, [])
         bound = talk.provider.traits.bound_thinking  # an odd id is rewritten, so what was bound to it is lost
         taken: set[str] = set()
         for one in script:
@@ -127,7 +128,6 @@ def played(script: list[Round], model: str, transport: str) -> Talk:
             if not talk.messages[-1].calls and not talk.messages[-1].results:
                 talk.messages.append(Message.user("go on"))
                 talk.memo = {}
-        talk.provider.close()
         assert [refusal.message for refusal in server.refusals] == []
         return talk
 

@@ -498,3 +498,45 @@ def test_every_model_that_the_sdk_names_is_asked_as_it_wants(model: str) -> None
     settings = Settings(temperature=0.2, effort="high")
     found = body([*turn, Message.system("S"), Message.user("r")], model=model, settings=settings, tool_choice="f")
     assert found["max_tokens"] <= 128_000
+
+
+@pytest.mark.parametrize(
+    ("model", "name"),
+    [
+        ("claude-sonnet-4-5-20250929", "claude-sonnet-4-5"),
+        ("claude-sonnet-4-5", "claude-sonnet-4-5"),
+        ("us.anthropic.claude-sonnet-4-5-20250929-v1:0", "claude-sonnet-4-5"),
+        ("claude-3-7-sonnet@20250219", "claude-3-7-sonnet"),
+        ("claude-3-5-haiku-latest", "claude-3-5-haiku"),
+        ("anthropic/claude-opus-4.5", "claude-opus-4-5"),
+        ("Kimi-K2.5", "kimi-k2.5"),
+    ],
+)
+def test_one_model_has_one_family_under_all_its_names(model: str, name: str) -> None:
+    assert AnthropicProvider(model, Options(api_key=SecretStr("k"))).family == name
+
+
+def test_thinking_is_bound_where_the_model_binds_it() -> None:
+    bound = {model: AnthropicProvider(model, Options(api_key=SecretStr("k"))).traits.bound_thinking for model in NAMED}
+    assert {model for model, known in bound.items() if known} == {
+        "claude-fable-5-2",
+        "claude-fable-5-1",
+        "claude-opus-5-5",
+        "claude-sonnet-5-5",
+        "claude-haiku-5-5",
+    }
+
+
+def test_the_first_request_of_a_turn_marks_where_the_turn_before_ended() -> None:
+    turn = [Message.user("q"), use("t1"), result("t1", Text("r")), Message.user("note"), Message.assistant("a")]
+    found = body([*turn, Message.user("next")])
+    assert marked(found) == [3, 5]
+
+
+def test_no_mark_is_set_on_thinking_or_on_a_vendors_block() -> None:
+    provider = AnthropicProvider("claude-haiku-4-5", Options(api_key=SecretStr("k")))
+    server_use = Opaque(
+        '{"type":"server_tool_use","id":"srvtoolu_1","name":"s","input":{}}', "anthropic", provider.family
+    )
+    found = body([Message.user("q"), Message.assistant([Text("a"), server_use])])
+    assert marked(found) == [0, 1]

@@ -128,8 +128,9 @@ def _tracer(live: Live | None, keep: Callable[[Any], None]) -> Callable[[str, Ma
 def _break(stream: Any) -> None:
     """Shut a connection down, which wakes a thread that reads from it; closing alone would not."""
     found = stream.get_extra_info("socket")
-    with contextlib.suppress(OSError):
-        found.shutdown(socket.SHUT_RDWR)
+    with contextlib.suppress(OSError):  # it may be closed already
+        if found is not None:
+            found.shutdown(socket.SHUT_RDWR)
 
 
 class AsyncClients:

@@ -80,6 +80,7 @@ _PREFIX: Final = re.compile(r"^(?:[a-z-]+[./])+(?=claude-)")
 def plain(model: str) -> str:
     """The model's name without date, version suffix and platform prefix: what groups models that are the same."""
     bare = _PREFIX.sub("", model.lower())
+    bare = bare.replace(".", "-") if bare.startswith("claude-") else bare
     while (shorter := _DATE.sub("", bare)) != bare:
         bare = shorter
     return bare

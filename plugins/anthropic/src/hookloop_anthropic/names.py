@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import re
+from collections import Counter
 from typing import Final
 
 LONGEST: Final = 64
@@ -12,15 +13,14 @@ _BAD: Final = re.compile(r"[^a-zA-Z0-9_-]")
 _GOOD: Final = re.compile(r"[a-zA-Z0-9_-]+")
 
 
-def safe(text: str, taken: set[str], longest: int | None = None) -> str:
+def safe(text: str, taken: set[str], longest: int | None = None, turn: int = 0) -> str:
     """A form of `text` of letters, digits, `_` and `-` that is not in `taken`, to which it is added.
 
     A good one stays as it is. The others keep what is readable and get a piece of their hash; the same text and the
-    same taken ones give the same form.
+    same taken ones give the same form. `turn` says how often the text was given before.
     """
-    fits = _GOOD.fullmatch(text) and (longest is None or len(text) <= longest)
-    form = text if fits else _hashed(text, 0)
-    turn = 0
+    fits = _GOOD.fullmatch(text) and (longest is None or len(text) <= longest) and not turn
+    form = text if fits else _hashed(text, turn)
     while form in taken:
         turn += 1
         form = _hashed(text, turn)
@@ -60,10 +60,12 @@ class Ids:
     def __init__(self) -> None:
         self._taken: set[str] = set()
         self._now: dict[str, str] = {}
+        self._uses: Counter[str] = Counter()
 
     def call(self, id: str) -> str:
         """The id of a call; an id that was used before gets another form."""
-        self._now[id] = safe(id, self._taken)
+        self._now[id] = safe(id, self._taken, turn=self._uses[id])
+        self._uses[id] += 1
         return self._now[id]
 
     def result(self, id: str) -> str:
