@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import os
 import re
 import subprocess
@@ -9,6 +10,7 @@ import sys
 import tomllib
 from collections import Counter
 from collections.abc import Iterator
+from importlib.metadata import packages_distributions
 from pathlib import Path
 
 import pytest
@@ -83,6 +85,33 @@ def _words(file: Path) -> tuple[str, ...]:
     """What the names of a room's tests may begin with: the room, in the kit's room also the part of the kit."""
     room = file.parent.name
     return (room, "kit", "server") if room == "testing" else (room,)
+
+
+def test_what_tests_import_is_pinned() -> None:
+    pins = {_normal(line.partition("==")[0]) for line in (ROOT / "constraints.txt").read_text("utf-8").splitlines()}
+    makers = packages_distributions()
+    missing = {
+        name
+        for name in _imported(ROOT / "tests")
+        if name in makers and not name.startswith("hookloop") and not {_normal(made) for made in makers[name]} & pins
+    }
+    assert missing == set()
+
+
+def _normal(name: str) -> str:
+    return re.sub(r"[-_.]+", "-", name).lower()
+
+
+def _imported(folder: Path) -> set[str]:
+    """The top names of what the modules below a folder import."""
+    found = set()
+    for file in folder.rglob("*.py"):
+        for node in ast.walk(ast.parse(file.read_text("utf-8"))):
+            if isinstance(node, ast.Import):
+                found |= {alias.name.partition(".")[0] for alias in node.names}
+            elif isinstance(node, ast.ImportFrom) and not node.level:
+                found.add(str(node.module).partition(".")[0])
+    return found
 
 
 def test_test_files_have_unique_names_that_say_their_room() -> None:
