@@ -233,7 +233,8 @@ def _asked(
         if fold and value is not None:
             _fold(given, fold, value, owner.name, hook)
     except Exception as error:
-        return Returned(owner.name, owner.version, error=error, skip=_skips(owner, hook))
+        skip, off = _failed(owner, hook)
+        return Returned(owner.name, owner.version, error=error, skip=skip, off=off)
     return Returned(owner.name, owner.version, value) if value is not None else None
 
 
@@ -244,14 +245,14 @@ def _fold(given: dict[str, object], fold: str, value: object, plugin: str, hook:
             given[fold] = _FOLDS[fold](item.value, given[fold], plugin, hook)
 
 
-def _skips(owner: Registered, hook: str) -> bool:
-    """Does the failing plugin's policy let the turn go on? Counts towards its being disabled."""
+def _failed(owner: Registered, hook: str) -> tuple[bool, bool]:
+    """Does the failing plugin's policy let the turn go on, and is the plugin switched off by this failure?"""
     if hook in CLOSED:
-        return False
+        return False, False
     owner.failures += 1
-    if owner.on_error == "disable" and owner.failures >= owner.disable_after:
-        owner.disabled = True
-    return hook in OBSERVERS or owner.on_error != "raise"
+    off = owner.on_error == "disable" and owner.failures >= owner.disable_after and not owner.disabled
+    owner.disabled = owner.disabled or off
+    return hook in OBSERVERS or owner.on_error != "raise", off
 
 
 def _wrapped(

@@ -279,7 +279,7 @@ class Base:
         for got in (yield from self.world.hooks.ask("on_event", arguments, self._view)):
             if got.error is not None and got.plugin not in self._deaf:
                 self._deaf.add(got.plugin)
-                self.run.warnings.append(f"{got.plugin}.on_event: {type(got.error).__name__}: {got.error}")
+                self.run.warnings.append(f"{got.plugin}.on_event: {got.trouble}")
 
     def _open(self, toolset: Any) -> Waits:
         opened = toolset.open()

@@ -52,7 +52,7 @@ Flow: TypeAlias = Generator[Effect[Any], Any, T]
 class Returned:
     """What one implementation of a hook came to. `value` is what it returned, or `error` what it raised.
 
-    `skip` says that the plugin's failure policy lets the turn go on without it.
+    `skip` says that the plugin's failure policy lets the turn go on without it; `off` that it is switched off from now on.
     """
 
     plugin: str
@@ -60,6 +60,13 @@ class Returned:
     value: object = None
     error: BaseException | None = None
     skip: bool = False
+    off: bool = False
+
+    @property
+    def trouble(self) -> str:
+        """The failure in words."""
+        after = "; the plugin is switched off from here on" if self.off else ""
+        return f"{type(self.error).__name__}: {self.error}{after}"
 
 
 @dataclass(frozen=True, slots=True)

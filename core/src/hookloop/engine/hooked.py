@@ -31,7 +31,7 @@ def _call(run: Run, hook: HookName, arguments: Mapping[str, object], fold: str =
     returned = yield from CallHook(hook, arguments, fold).ask()
     for one in returned:
         if one.error is not None and one.skip:
-            yield from warn(run, f"{type(one.error).__name__}: {one.error}", one.plugin, hook)
+            yield from warn(run, one.trouble, one.plugin, hook)
     for one in returned:
         if one.error is not None and not one.skip:
             raise failure(one, hook) from one.error
@@ -42,7 +42,7 @@ def failure(one: Returned, hook: str) -> PluginError:
     """The error that a failing implementation becomes."""
     if isinstance(one.error, PluginError):
         return one.error
-    return PluginError(one.plugin, hook, f"{type(one.error).__name__}: {one.error}")
+    return PluginError(one.plugin, hook, one.trouble)
 
 
 def _merged(run: Run, hook: HookName, arguments: Mapping[str, object], fold: str = "") -> Flow[Merged]:
