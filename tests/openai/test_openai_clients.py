@@ -1,7 +1,5 @@
 """Connections: made late, one set for each loop, closed by whoever has to, and ended from outside when asked."""
 
-# ruff: noqa: N802 - tests are named after the cases, whose names begin with a capital letter
-
 from __future__ import annotations
 
 import asyncio

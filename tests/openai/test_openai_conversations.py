@@ -78,11 +78,6 @@ def thoughts(identity: Identity) -> st.SearchStrategy[Part]:
     return st.builds(lambda text, home: Thinking(text, **home), texts, homes)
 
 
-def thought_here(said: list[Part], identity: Identity) -> bool:
-    """True where the message may have come from here: a model that thinks never calls without having thought."""
-    return any(isinstance(part, Thinking) and identity.owns(part) and part.text for part in said)
-
-
 def opaques(identity: Identity) -> st.SearchStrategy[Part]:
     items = st.sampled_from(
         ['{"type":"web_search_call","id":"ws_1","status":"completed"}', '{"type":"mcp_approval_request"}', '{"x":1}']
@@ -95,8 +90,7 @@ def groups(draw: st.DrawFn, identity: Identity) -> list[Message]:
     """An assistant message, and the results of its calls in order."""
     calls = draw(st.lists(st.builds(ToolCall, ids, names, raws), max_size=3, unique_by=lambda call: call.id))
     said = draw(st.lists(thoughts(identity) | st.builds(Text, texts) | opaques(identity), max_size=3))
-    here = [f"{identity.name}:{identity.model}"] if thought_here(said, identity) else []
-    origin = Origin("model", model=draw(st.sampled_from(["other:model", "", *here])))
+    origin = Origin("model", model=draw(st.sampled_from(["other:model", "", f"{identity.name}:{identity.model}"])))
     messages = [Message("assistant", (*said, *calls), origin)]
     for call in calls:
         content = draw(st.lists(st.builds(Text, texts) | media, max_size=2))

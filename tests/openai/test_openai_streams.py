@@ -1,7 +1,5 @@
 """Odd streams and their whole bodies, each the way a real server sends them, in all four ways."""
 
-# ruff: noqa: N802 - tests are named after the cases, whose names begin with a capital letter
-
 from __future__ import annotations
 
 from collections.abc import Callable

@@ -1,7 +1,5 @@
 """What is sent through Chat Completions: the cases that people met, and the choices of each profile."""
 
-# ruff: noqa: N802 - tests are named after the cases, whose names begin with a capital letter
-
 from __future__ import annotations
 
 import itertools
@@ -396,3 +394,17 @@ def test_memo_of_other_messages_is_not_used(way: Any, asking: Asking) -> None:
         "four",
         "five",
     ]
+
+
+def test_tools_of_the_server_stand_beside_ours(way: Any, asking: Asking) -> None:
+    extra = {"tools": [{"type": "custom", "custom": {"name": "shell"}}], "user": "u"}
+    body = sent(way, asking([user()], tools=TOOLS, settings=Settings(extra=extra)))
+    assert [tool["type"] for tool in body["tools"]] == ["function", "function", "custom"]
+    assert body["user"] == "u"
+    assert len(sent(way, asking([user()], settings=Settings(extra=extra)))["tools"]) == 1
+
+
+def test_request_that_json_cannot_say_is_an_error_of_the_family(way: Any, asking: Asking) -> None:
+    with StrictServer([say("ok")]) as server, pytest.raises(ProviderError) as raised:
+        way.ask(server, asking([user()], settings=Settings(temperature=float("nan"))))
+    assert (raised.value.kind, server.requests) == ("invalid", [])

@@ -149,7 +149,7 @@ class ChatHistory:
         name = self._profile.reasoning_field
         if name and thought and (self._profile.reasoning_with_content or not text):
             return back | {name: thought}
-        if name and calls and self._profile.reasoning_filler and not self._identity.wrote(message):
+        if name and calls and matches(self._profile.reasoning_filler_models, self._identity.model):
             return back | {name: self._profile.reasoning_filler}
         return back
 

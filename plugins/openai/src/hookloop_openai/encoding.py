@@ -30,7 +30,7 @@ class Remembered:
     count: int = 0
     last: Message | None = None
     specs: tuple[ToolSpec, ...] = ()
-    tools: list[Json] = field(default_factory=list)
+    tools: list[bytes] = field(default_factory=list)
 
     def fits(self, request: ModelRequest) -> bool:
         """True where the request's messages extend the ones that are written."""
@@ -43,7 +43,7 @@ class Remembered:
         more = fields.pop("tools", None)
         parts = [dumps(fields)[1:-1]]
         if request.tools or more:
-            parts.append(b'"tools":' + dumps([*self.tools, *sequence(more)]))
+            parts.append(b'"tools":[%s]' % b",".join([*self.tools, *map(dumps, sequence(more))]))
         if self.history.KEY not in fields:
             parts.append(b'"%s":[%s]' % (self.history.KEY.encode(), b",".join(self.history.written(request.system))))
         return b"{%s}" % b",".join(parts)
@@ -76,7 +76,8 @@ def remembered(request: ModelRequest, identity: Identity, api: Api) -> Remembere
         known = request.memo[place] = Remembered((ResponsesHistory if api == "responses" else ChatHistory)(identity))
     if known.specs != request.tools:
         known.specs = request.tools
-        known.tools = (responses_tools if api == "responses" else chat_tools)(request.tools, identity.profile)
+        make = responses_tools if api == "responses" else chat_tools
+        known.tools = [dumps(tool) for tool in make(request.tools, identity.profile)]
     total = len(request.messages)
     if total > known.count:
         known.history.extend(request.messages[number] for number in range(known.count, total))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from hookloop_hookspecs import Message, Opaque, Thinking
+from hookloop_hookspecs import Opaque, Thinking
 
 from .profile import Profile
 from .values import Json
@@ -13,7 +13,7 @@ from .wire_text import homecoming
 
 @dataclass(frozen=True, slots=True)
 class Identity:
-    """A provider as parts remember it. `tag` names profile and endpoint, `family` the model family."""
+    """A provider as parts remember it: `tag` names profile and endpoint, `family` the model family."""
 
     name: str
     tag: str
@@ -29,8 +29,3 @@ class Identity:
     def home(self, extra: str) -> Json:
         """The metadata in `extra` where it was made here, else nothing."""
         return homecoming(extra, self.tag, self.family)
-
-    def wrote(self, message: Message) -> bool:
-        """True where a model of this family, asked here, wrote the message."""
-        name, _, model = message.origin.model.partition(":")
-        return message.origin.kind == "model" and name == self.name and self.profile.family_of(model) == self.family

@@ -51,7 +51,8 @@ class Profile:
 
     What goes back to where it came from:
     - `reasoning_field`: the key for reasoning ("" sends none); `reasoning_with_content`: also beside text;
-      `reasoning_filler`: sent for messages with calls that another provider wrote; `call_extras`: keys of a tool call
+      `reasoning_filler`: sent with calls that came without reasoning, or with another provider's, to models that match
+      `reasoning_filler_models`; `call_extras`: keys of a tool call
       that return on the same call, and `call_filler`, what stands for them on the first call of a message that came
       without, for models that match `call_filler_models`; `message_extras`: keys of a message that return with its reasoning.
     """
@@ -91,6 +92,7 @@ class Profile:
     reasoning_field: Literal["", "reasoning_content", "reasoning"] = ""
     reasoning_with_content: bool = True
     reasoning_filler: str = ""
+    reasoning_filler_models: str = ""
     call_extras: tuple[str, ...] = ()
     call_filler: dict[str, Any] = field(default_factory=dict)
     call_filler_models: str = ""
@@ -152,6 +154,7 @@ _ALL: Final = (
         vision=False,
         reasoning_field="reasoning_content",
         reasoning_filler="(The reasoning behind this step was not recorded.)",
+        reasoning_filler_models=r"(?!deepseek-chat)",
     ),
     Profile(
         name="mistral",
