@@ -71,6 +71,12 @@ class Served:
             assert line, "".join(self.log)
         return line
 
+    def forget(self) -> None:
+        """Leave behind what was printed until now."""
+        self.log.clear()
+        while not self._lines.empty():
+            self._lines.get()
+
     def kill(self) -> None:
         """End it without warning."""
         self._end(signal.SIGKILL)

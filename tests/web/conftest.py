@@ -39,9 +39,9 @@ def serve_module(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Serve]:
     yield from _serving(tmp_path_factory)
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")
 def browser() -> Iterator[Browser]:
-    """Chromium, once for all."""
+    """Chromium, once for all tests of a file: while it is open the thread has a running loop, which other tests may not see."""
     if not CHROMIUM.exists():
         pytest.skip("there is no Chromium: install the system package chromium")
     with sync_playwright() as playwright:

@@ -14,10 +14,20 @@ from web_server import Serve, Served
 
 from hookloop_booking.cities import CITIES
 
+FOCUSED = "(({ ariaLabel, id, textContent }) => ariaLabel || id || textContent)(document.activeElement)"
+
+
+@pytest.fixture(scope="module")
+def served(serve_module: Serve) -> Served:
+    return serve_module("demo")
+
 
 @pytest.fixture
-def desk(serve: Serve) -> Served:
-    return serve("demo")
+def desk(served: Served) -> Served:
+    """The demo, with every ticket free."""
+    for ticket in httpx.get(f"{served.url}api/bookings", params={"status": "booked"}).json():
+        httpx.post(f"{served.url}api/bookings/{ticket['id']}/cancel")
+    return served
 
 
 def counts(page: Page, free: int, booked: int) -> None:
@@ -66,10 +76,11 @@ def test_another_client_is_seen_in_every_tab(page: Page, context: BrowserContext
 
 def test_the_log_tells_the_loop(page: Page, desk: Served) -> None:
     enter(page, desk.url)
+    desk.forget()
     say(page, "I want to book a ticket")
     counts(page, 2, 1)
     settled(page)
-    desk.line("turn ends")
+    assert "done" in desk.line("turn ends")
 
     in_order = (
         r"round 1 · sent .*user +│ I want to book a ticket",
@@ -110,11 +121,7 @@ def test_it_works_with_the_keyboard_alone(page: Page, desk: Served) -> None:
     names: list[str] = []
     for _ in range(12):
         page.keyboard.press("Tab")
-        names.append(
-            page.evaluate(
-                "document.activeElement.getAttribute('aria-label') || document.activeElement.id || document.activeElement.textContent"
-            )
-        )
+        names.append(page.evaluate(FOCUSED))
         if names[-1] == "hl-draft":
             break
     assert names[:3] == ["Book Beijing-Shanghai G123", "Book Shanghai-Hangzhou G456", "Book Guangzhou-Shenzhen D789"]

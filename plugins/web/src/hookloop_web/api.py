@@ -114,8 +114,19 @@ def chat_routes(rooms: Rooms) -> APIRouter:
 
 
 _EVENTS: Final[dict[str, Any]] = {
-    "description": "Server-sent events",
-    "content": {"text/event-stream": {"schema": {"type": "string"}}},
+    "description": "Server-sent events: what happens in the turn, each as its kind and its fields as JSON text",
+    "content": {
+        "text/event-stream": {
+            "schema": {
+                "type": "object",
+                "properties": {
+                    "event": {"type": "string"},
+                    "data": {"type": "string", "contentMediaType": "application/json"},
+                },
+                "required": ["event", "data"],
+            }
+        }
+    },
 }
 
 

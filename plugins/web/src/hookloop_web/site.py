@@ -91,7 +91,7 @@ class Site:
         known = self.rooms.may_open(session, c)
         conversation = c if known else await self.rooms.newest(session)
         ui.add_css(CSS.read_text("utf-8") + self.options.css)
-        with ui.element("main").classes("hl-page"):
+        with ui.element("div").classes("hl-page"):
             with ui.element("header").classes("hl-title"):
                 with ui.element("h1"):
                     ui.label(self.options.title)
