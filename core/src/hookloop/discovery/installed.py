@@ -11,13 +11,14 @@ from collections import defaultdict
 from collections.abc import Collection, Iterable
 from dataclasses import dataclass, field
 from functools import cache
-from importlib.metadata import EntryPoint, PackageNotFoundError, entry_points, version
 from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias
 
 from hookloop.names import suggest
 from hookloop_hookspecs import ConfigError
 
 if TYPE_CHECKING:
+    from importlib.metadata import EntryPoint
+
     from stevedore import NamedExtensionManager
 
 Group: TypeAlias = Literal["hookloop.plugins", "hookloop.memory", "hookloop.providers", "hookloop.commands"]
@@ -84,7 +85,7 @@ class Problem:
 def survey(group: Group) -> tuple[dict[str, Found], list[Problem]]:
     """What is installed in a group, and the names that two distributions claim. Imports nothing."""
     by_name: defaultdict[str, list[EntryPoint]] = defaultdict(list)
-    for point in entry_points(group=group):
+    for point in _points(group):
         by_name[point.name].append(point)
     found = {name: _found(points[0], group) for name, points in sorted(by_name.items())}
     return found, [_duplicate(group, points) for points in by_name.values() if len(points) > 1]
@@ -157,7 +158,7 @@ def _manager() -> type[NamedExtensionManager[Any]]:
 
     class Manager(NamedExtensionManager[Any]):
         def list_entry_points(self) -> list[EntryPoint]:
-            return list(entry_points(group=self.namespace))
+            return _points(self.namespace)
 
     return Manager
 
@@ -206,12 +207,21 @@ def _contract_fault(found: Found) -> str | None:
 
 def _requires(found: Found) -> list[str]:
     """What it requires of the contract, as its metadata writes it."""
-    points = entry_points(group=found.group, name=found.name)
+    points = [point for point in _points(found.group) if point.name == found.name]
     texts = [text for point in points if point.dist for text in point.dist.requires or ()]
     return [text for text in texts if re.match(rf"{CONTRACT.replace('-', '[-_.]')}\b(?![-_.])", text, re.IGNORECASE)]
 
 
+def _points(group: str) -> list[EntryPoint]:
+    """All entry points of a group, read anew; importing what reads them waits until it is needed."""
+    from importlib.metadata import entry_points
+
+    return list(entry_points(group=group))
+
+
 def _version(distribution: str) -> str:
+    from importlib.metadata import PackageNotFoundError, version
+
     try:
         return version(distribution)
     except PackageNotFoundError:
