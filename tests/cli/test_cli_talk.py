@@ -7,6 +7,8 @@ import os
 import signal
 import subprocess
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -177,20 +179,33 @@ def test_no_line_of_a_chat_is_wider_than_the_terminal(
     assert (joined.count("word"), joined.count("长"), joined.count("x")) == (60, 90, 200)
 
 
-def test_an_interrupt_cancels_the_turn_and_not_the_program(hookloop: Hookloop, site: Path) -> None:
-    command = [sys.executable, "-m", "hookloop.cli", "chat", "-m", "hlscript:slow"]
+@contextmanager
+def interrupted(site: Path, *arguments: str, text: str) -> Iterator[subprocess.Popen[str]]:
+    """The program in a process of its own, interrupted while the model is slow."""
+    command = [sys.executable, "-m", "hookloop.cli", *arguments, "-m", "hlscript:slow"]
     environ = {**os.environ, "PYTHONPATH": str(site)}
-    with subprocess.Popen(
-        command, env=environ, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
-    ) as program:
+    pipe, both = subprocess.PIPE, subprocess.STDOUT
+    with subprocess.Popen(command, env=environ, text=True, stdin=pipe, stdout=pipe, stderr=both) as program:
         assert program.stdin is not None
         assert program.stdout is not None
-        program.stdin.write("one\n")
+        program.stdin.write(text)
         program.stdin.flush()
         while "WAITING" not in program.stdout.readline():
             assert program.poll() is None
         program.send_signal(signal.SIGINT)
+        yield program
+
+
+def test_an_interrupt_cancels_the_turn_and_not_the_program(site: Path) -> None:
+    with interrupted(site, "chat", text="one\n") as program:
         rest, _ = program.communicate("two\n/quit\n", timeout=30)
     assert program.returncode == 0
     assert "cancelled" in rest
     assert "You said: two" in rest
+
+
+def test_an_interrupt_ends_a_run_with_its_code(site: Path) -> None:
+    with interrupted(site, "run", "one", text="") as program:
+        rest, _ = program.communicate(timeout=30)
+    assert program.returncode == 130
+    assert "Traceback" not in rest
