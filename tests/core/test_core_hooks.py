@@ -157,7 +157,10 @@ class AsyncBox(Box):
 @pytest.mark.parametrize("box", [Box, AsyncBox])
 def test_a_toolset_is_open_during_the_turn_and_closed_whatever_happens(box: type[Box]) -> None:
     notes: list[str] = []
-    plugin = lambda: Hooked("toolset", register_tools=lambda: [box(notes)])  # noqa: E731  # a factory
+
+    def plugin() -> Hooked:
+        return Hooked("toolset", register_tools=lambda: [box(notes)])
+
     seen = all_ways(scenario("toolset", [call("boxed", id="c1"), say("ok")], plugin))
     assert [m.text for m in seen.outcome.new] == ["go", "", "boxed", "ok"]
     assert notes[:2] == ["open", "close"]

@@ -112,6 +112,7 @@ class AsyncRun(Base):
 
     async def result(self) -> Outcome:
         """Read the stream to its end and give back the outcome. Raises what ended the turn, where that was an error."""
+        self.run.heard = self._heard
         async with self:
             while await self._step() is not None:
                 pass

@@ -80,6 +80,7 @@ class SyncRun(Base):
 
     def result(self) -> Outcome:
         """Read the stream to its end and give back the outcome. Raises what ended the turn, where that was an error."""
+        self.run.heard = self._heard
         with self:
             for _ in self._events():
                 pass

@@ -52,7 +52,7 @@ ATTEMPTS = 20
 """How often plugins may have the model asked for one reply; more is a plugin that never gives up."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class Asked:
     """A reply that was judged and may enter history, with what plugins said of it."""
 
@@ -261,10 +261,11 @@ def _converse(run: Run, request: ModelRequest) -> Flow[tuple[Reply, Origin]]:
 def _stream(run: Run, request: ModelRequest, attempt: int) -> Flow[Reply]:
     """One attempt: the request goes out, its pieces are told (or held back while a plugin wants to judge the whole)."""
     size = len(request.messages)
-    yield from Emit(RequestSent(run.round, request, run.facts.reference, size - run.sent, attempt)).ask()
+    if run.heard:
+        yield from Emit(RequestSent(run.round, request, run.facts.reference, size - run.sent, attempt)).ask()
     yield from Ask(request, run.facts.reference).ask()
     run.sent = size
-    hold = "after_reply" in run.setup.hooks
+    tells = run.heard and "after_reply" not in run.setup.hooks
     run.partial = []
     while True:
         piece = yield from Next().ask()
@@ -272,7 +273,7 @@ def _stream(run: Run, request: ModelRequest, attempt: int) -> Flow[Reply]:
             return piece
         if isinstance(piece, TextDelta):
             run.partial.append(piece.text)
-        if not hold:
+        if tells:
             yield from Emit(_event(piece, run.round)).ask()
 
 

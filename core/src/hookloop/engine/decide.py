@@ -27,7 +27,8 @@ def decide(run: Run, asked: Asked) -> Flow[tuple[Job, ...]]:
     """Judge the calls of a reply, put everything into history and store it; gives back what is to run."""
     message = enter(run, asked)
     number = run.log.number
-    judged = yield from _verdicts(run, asked, message.calls)
+    calls = message.calls
+    judged = yield from _verdicts(run, asked, calls)
     finished: list[Finished | None] = []
     for one in judged:
         asks = one.result is not None and not asked.reply.cut
@@ -42,12 +43,13 @@ def decide(run: Run, asked: Asked) -> Flow[tuple[Job, ...]]:
         ]
     said = Said(message, asked.behind, asked.reply.stop, asked.reply.usage, asked.seconds)
     run.add(said)
-    yield from Emit(ReplyReceived(run.round, asked.reply, message, asked.seconds, asked.answered_by)).ask()
-    yield from hooked.tell(asked.behind)
+    if run.heard:
+        yield from Emit(ReplyReceived(run.round, asked.reply, message, asked.seconds, asked.answered_by)).ask()
+        yield from hooked.tell(asked.behind)
     for at, done in enumerate(finished):
         if done is not None:
             run.log.answer(number + 1 + at, done.said)
-            yield from Emit(ToolEnded(run.round, message.calls[at], done.result, False)).ask()
+            yield from Emit(ToolEnded(run.round, calls[at], done.result, False)).ask()
             yield from hooked.tell(done.said.behind)
     yield from _ending(run, judged, [done for done in finished if done is not None])
     jobs = yield from commit(run, list(zip(range(number + 1, number + 1 + len(judged)), judged, strict=True)))
@@ -112,8 +114,9 @@ def commit(run: Run, judged: Sequence[tuple[int, Judged]]) -> Flow[tuple[Job, ..
         run.add(Started(tuple(job.place for job in jobs), tuple(job.raw for job in jobs)))
     run.collect()
     yield from save(run)
-    for job in jobs:
-        yield from Emit(ToolStarted(run.round, job.call, job.raw)).ask()
+    if run.heard:
+        for job in jobs:
+            yield from Emit(ToolStarted(run.round, job.call, job.raw)).ask()
     return jobs
 
 

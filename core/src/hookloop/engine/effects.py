@@ -1,6 +1,7 @@
 """What the engine asks of the world. Drivers perform effects; the engine only yields them.
 
-Rules for the next editor: an effect is data. `ask()` gives the answer its type back, so that the loop holds no cast. An
+Rules for the next editor: an effect is data (not frozen, since making it must cost little; nobody changes one). `ask()` gives
+the answer its type back, so that the loop holds no cast. An
 effect that fails is thrown into the generator at the place where it was yielded, so policy lives in the loop alone.
 """
 
@@ -48,7 +49,7 @@ Flow: TypeAlias = Generator[Effect[Any], Any, T]
 """A part of the loop that comes to a T."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class Returned:
     """What one implementation of a hook came to. `value` is what it returned, or `error` what it raised.
 
@@ -69,7 +70,7 @@ class Returned:
         return f"{type(self.error).__name__}: {self.error}{after}"
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class CallHook(Effect[list[Returned]]):
     """Ask every implementation of a hook, in order. `fold` names the argument that a `Replace` changes for the next."""
 
@@ -78,7 +79,7 @@ class CallHook(Effect[list[Returned]]):
     fold: str = ""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class Load(Effect[Loaded]):
     """Load the conversation from the memory that owns it."""
 
@@ -86,7 +87,7 @@ class Load(Effect[Loaded]):
     query: LoadQuery
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class Store(Effect[None]):
     """Write a batch to one memory."""
 
@@ -94,7 +95,7 @@ class Store(Effect[None]):
     batch: Batch
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class Ask(Effect[None]):
     """Begin to ask the model; `Next` gives the pieces."""
 
@@ -102,12 +103,12 @@ class Ask(Effect[None]):
     provider: str
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class Next(Effect[Delta | Reply]):
     """The next delta of the reply, or the reply itself, which is the last."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class Job:
     """One call to run: `place` is where its result goes."""
 
@@ -121,7 +122,7 @@ class Job:
     decisions: tuple[Decision, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class Done:
     """One job is over: with content, or suspended (`question`), or lost (`interrupted`: its effect is unknown)."""
 
@@ -136,26 +137,26 @@ class Done:
     warning: str = ""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class Start(Effect[None]):
     """Start jobs: in order, in parallel up to the cap, serial tools alone."""
 
     jobs: tuple[Job, ...]
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class NextResult(Effect[Done]):
     """The next job that is over."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class StopJobs(Effect[list[Done]]):
     """Start no further job. With `cancel` end those that run, else wait for them. Jobs that never began are left out."""
 
     cancel: bool
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class Time:
     """`wall` in epoch seconds, for people and deadlines; `mono` in seconds, for durations."""
 
@@ -163,19 +164,19 @@ class Time:
     mono: float
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class Now(Effect[Time]):
     """What time it is."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class Sleep(Effect[None]):
     """Wait so many seconds."""
 
     seconds: float
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class Post:
     """What was sent into the turn; `leave` asks to end it at the end of the round."""
 
@@ -183,14 +184,14 @@ class Post:
     leave: bool = False
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class Inbox(Effect[Post]):
     """Take what was sent in. With `last` the box is closed if it was empty, so that nothing sent is ever lost."""
 
     last: bool = False
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class Emit(Effect[None]):
     """Tell an event to observers and to whoever streams."""
 
@@ -208,26 +209,26 @@ class Facts:
     traits: ProviderTraits = ProviderTraits()
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class Resolve(Effect[Facts]):
     """Find the provider of a reference (or take the object) and say what it is. Raises `ConfigError`."""
 
     provider: object
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class OpenTools(Effect[tuple[Tool, ...]]):
     """Open a toolset and read its tools; it is closed when the run ends."""
 
     toolset: object
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class CloseTools(Effect[tuple[str, ...]]):
     """Close the toolsets that were opened; gives back what went wrong, in words."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class Alive(Effect[bool | None]):
     """Does the owner of a claim live? None when this host cannot know."""
 

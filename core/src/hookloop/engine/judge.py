@@ -37,7 +37,7 @@ PASSES = 3
 """How often a call is judged anew because a plugin replaced its arguments; then it is denied."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class Judged:
     """What is to become of one call.
 
@@ -75,7 +75,7 @@ def refused(call: ToolCall, text: str, *, limit: str = "", origin: Origin | None
     return Judged(call, result=result, limit=limit, origin=origin or Origin("engine"))
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class Rank:
     """Where a call stands in its turn: the tally up to and with it, and its rank in the reply, from 1."""
 

@@ -19,7 +19,7 @@ from .history import clean
 KINDS = (*VERDICTS, Narrow)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class Ruling:
     """A verdict and whose it is."""
 

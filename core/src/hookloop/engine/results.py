@@ -13,7 +13,7 @@ from .merge import Ruling, result_of
 from .run import Run
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class Finished:
     """A result as it enters history, a Stop that came with it, and the failure that withheld it."""
 

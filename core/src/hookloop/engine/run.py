@@ -157,6 +157,7 @@ class Run:
         self.lost = False
         self.closing: list[Entry] = []
         # This run.
+        self.heard = True  # does anybody listen to events? Drivers know; where nobody does, none are made
         self.round = 0
         self.begun = 0.0
         self.running = False

@@ -38,7 +38,8 @@ def save(run: Run, *, final: bool = False) -> Flow[None]:
     run.claimed = True
     run.closing = []
     run.log.saved()
-    yield from Emit(Stored(home.name, len(entries), run.version)).ask()
+    if run.heard:
+        yield from Emit(Stored(home.name, len(entries), run.version)).ask()
 
 
 def save_outside(run: Run, question: Message | None, answer: Message | None) -> Flow[None]:

@@ -54,8 +54,9 @@ def _settle(run: Run, job: Job, done: Done) -> Flow[tuple[Ruling | None, PluginE
     finished = yield from after(run, job.call, Message("tool", clean((result,)), origin), origin, ran=True)
     run.log.answer(job.place, finished.said)
     run.collect()
-    yield from Emit(ToolEnded(run.round, job.call, finished.result, True, done.seconds)).ask()
-    yield from hooked.tell(finished.said.behind)
+    if run.heard:
+        yield from Emit(ToolEnded(run.round, job.call, finished.result, True, done.seconds)).ask()
+        yield from hooked.tell(finished.said.behind)
     yield from save(run)
     return finished.stop, finished.error
 

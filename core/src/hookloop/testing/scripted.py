@@ -62,6 +62,8 @@ class ScriptedProvider(Provider):
             raise AssertionError(f"the script has {len(self.steps)} replies, and was asked for one more")
         step = self.steps[at]
         reply = as_reply(step(request) if callable(step) else step)
+        if not any(isinstance(part, Thinking) for part in reply.content):
+            return reply
         return replace(reply, content=tuple(self._tagged(part) for part in reply.content))
 
     def _tagged(self, part: Part) -> Part:
