@@ -407,3 +407,25 @@ def test_parts_of_a_conversation_stay_equal_after_a_round(way: Any, asking: Aski
     reply = asked(way, asking, ended(calls(tc(0, "c1", "f", "{}"))), whole(tc(None, "c1", "f", "{}")))
     assert Message("assistant", reply.content).calls == (ToolCall("c1", "f", "{}"),)
     assert not any(isinstance(part, Text) for part in reply.content)
+
+
+@pytest.mark.parametrize(
+    "thought",
+    [
+        {"type": "thinking", "thinking": [{"type": "text", "text": "hm"}]},
+        {"type": "thinking", "thinking": "hm"},
+        {"type": "reasoning", "summary": [{"type": "summary_text", "text": "hm", "signature": ""}]},
+        {"type": "reasoning", "text": "hm"},
+    ],
+)
+def test_content_in_parts(way: Any, asking: Asking, thought: dict[str, Any]) -> None:
+    content = [thought, {"type": "text", "text": "hi"}, {"type": "new", "x": 1}]
+    reply = asked(way, asking, ended(chunk({"content": content}), finish="stop"), whole(content=content, finish="stop"))
+    assert reply.text == "hi"
+    assert [part.text for part in reply.content if isinstance(part, Thinking)] == ["hm"]
+
+
+def test_content_as_an_object_is_its_json(way: Any, asking: Asking) -> None:
+    content = {"title": "ü", "n": [1]}
+    reply = asked(way, asking, ended(chunk({"content": content}), finish="stop"), whole(content=content, finish="stop"))
+    assert reply.text == '{"title":"ü","n":[1]}'

@@ -372,6 +372,7 @@ def test_strict_tools_and_structured_output(way: Any, asking: Asking) -> None:
     assert "strict" not in loose
     assert loose["parameters"] == json.loads(SCHEMA)
     wanted = body["response_format"]["json_schema"]
+    assert "response_format" not in sent(way, asking([user()], output=SCHEMA), "vllm")
     assert (wanted["name"], wanted["strict"], wanted["schema"]["additionalProperties"]) == ("answer", True, False)
 
 

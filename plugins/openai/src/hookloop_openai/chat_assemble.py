@@ -107,10 +107,8 @@ class ChatAssembly(Assembly):
             self._content_part(mapping(part), deltas)
 
     def _content_part(self, part: Json, deltas: list[Delta]) -> None:
-        if part.get("type") == "thinking":
-            inner = part.get("thinking")
-            texts = [inner] if isinstance(inner, str) else [string(mapping(p).get("text")) for p in sequence(inner)]
-            self._think("".join(texts), deltas)
+        if part.get("type") in ("thinking", "reasoning"):
+            self._think(_part_thought(part), deltas)
         elif part.get("type") in ("text", "output_text"):
             self._say(string(part.get("text")), deltas)
         elif part.get("type") == "refusal":
@@ -183,6 +181,12 @@ class ChatAssembly(Assembly):
             raise Broken("a tool call has no name")
         if not self._finish and not is_object(raw):
             raise Broken("the stream ended within a tool call")
+
+
+def _part_thought(part: Json) -> str:
+    """The text of a content part that holds reasoning: plain, or in parts of its own."""
+    inner = part.get("thinking") or part.get("text") or part.get("summary")
+    return inner if isinstance(inner, str) else "".join(string(mapping(p).get("text")) for p in sequence(inner))
 
 
 def _as_delta(choice: Json) -> Json:

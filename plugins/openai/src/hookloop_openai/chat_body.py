@@ -19,7 +19,7 @@ def chat_body(request: ModelRequest, identity: Identity, *, stream: bool) -> Jso
     body: Json = {"model": identity.model}
     if request.tools:
         body |= _about_tools(request, profile)
-    if request.output:
+    if request.output and profile.structured:
         body["response_format"] = {"type": "json_schema", "json_schema": output_schema(request, profile)}
     body |= _settings(request, identity)
     if stream:

@@ -46,15 +46,16 @@ class Profile:
       on Chat Completions only with the effort "none".
     - `parallel_field`, `usage_option`, `seed`: whether `parallel_tool_calls`, `stream_options`, `seed` are known.
     - `strict_tools`: tools that ask for it get a strict schema; `inline_refs`: schemas are sent without references.
-    - `structured`: structured output by a JSON schema; `allowed_tools`: tools can be narrowed by `tool_choice`;
-      `vision`, `files`: whether images and other files are taken (a placeholder is sent where not).
+    - `structured`: structured output by a JSON schema, also beside tools; `allowed_tools`: tools can be narrowed by
+      `tool_choice`; `vision`, `files`: whether images and other files are taken (a placeholder is sent where not).
 
     What goes back to where it came from:
     - `reasoning_field`: the key for reasoning ("" sends none); `reasoning_with_content`: also beside text;
       `reasoning_filler`: sent with calls that came without reasoning, or with another provider's, to models that match
-      `reasoning_filler_models`; `call_extras`: keys of a tool call
-      that return on the same call, and `call_filler`, what stands for them on the first call of a message that came
-      without, for models that match `call_filler_models`; `message_extras`: keys of a message that return with its reasoning.
+      `reasoning_filler_models`.
+    - `call_extras`: keys of a tool call that return on the same call; `call_filler`: what stands for them on the first
+      call of a message that came without, for models that match `call_filler_models`; `message_extras`: keys of a
+      message that return with its reasoning.
     """
 
     name: str
@@ -85,7 +86,7 @@ class Profile:
     seed: bool = True
     strict_tools: bool = False
     inline_refs: bool = False
-    structured: bool = True
+    structured: bool = False
     allowed_tools: bool = False
     vision: bool = True
     files: bool = False
@@ -125,6 +126,7 @@ _OPENAI = Profile(
     reasoning_models=_REASONING,
     no_effort_with_tools=r"gpt-5\.([4-9]|\d\d)|gpt-[6-9]",
     strict_tools=True,
+    structured=True,
     allowed_tools=True,
     files=True,
 )
@@ -141,6 +143,7 @@ _ALL: Final = (
         reasoning_models=_REASONING,
         no_effort_with_tools=r"gpt-5\.([4-9]|\d\d)|gpt-[6-9]",
         strict_tools=True,
+        structured=True,
         files=True,
     ),
     Profile(
@@ -150,7 +153,6 @@ _ALL: Final = (
         effort_field="",
         parallel_field=False,
         seed=False,
-        structured=False,
         vision=False,
         reasoning_field="reasoning_content",
         reasoning_filler="(The reasoning behind this step was not recorded.)",
@@ -241,6 +243,7 @@ _ALL: Final = (
         name="xai",
         base_url="https://api.x.ai/v1",
         key_env="XAI_API_KEY",
+        structured=True,
     ),
 )
 

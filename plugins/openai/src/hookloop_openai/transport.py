@@ -16,7 +16,7 @@ from functools import cache
 from typing import Any, Final, TypeVar
 
 import httpx2
-from anyio.lowlevel import RunVar
+from anyio.lowlevel import current_token
 
 import openai
 from hookloop_hookspecs import Delta, Reply
@@ -124,8 +124,7 @@ class AsyncTransport:
 
     def __init__(self, endpoint: Endpoint) -> None:
         self._endpoint = endpoint
-        self._keepers: RunVar[AsyncGenerator[openai.AsyncOpenAI, None] | None] = RunVar("hookloop_openai", None)
-        self._clients: RunVar[openai.AsyncOpenAI | None] = RunVar("hookloop_openai_client", None)
+        self._open: dict[object, tuple[openai.AsyncOpenAI, AsyncGenerator[openai.AsyncOpenAI, None]]] = {}
 
     async def attempt(self, exchange: Exchange) -> AsyncGenerator[Delta | Reply, None]:
         """Send once; deltas, then the reply. Raises `ProviderError`."""
@@ -149,26 +148,23 @@ class AsyncTransport:
 
     async def client(self) -> openai.AsyncOpenAI:
         """The running loop's client. A loop that ends finishes its async generators, and with them this client."""
-        client = self._clients.get()
-        if client is None:
-            keeper = self._keep()
-            client = await anext(keeper)
-            self._keepers.set(keeper)
-            self._clients.set(client)
-        return client
+        loop = current_token().native_token
+        if loop not in self._open:
+            keeper = self._keep(loop)
+            self._open[loop] = (await anext(keeper), keeper)
+        return self._open[loop][0]
 
-    async def _keep(self) -> AsyncGenerator[openai.AsyncOpenAI, None]:
+    async def _keep(self, loop: object) -> AsyncGenerator[openai.AsyncOpenAI, None]:
         http = openai.DefaultAsyncHttpxClient(verify=self._endpoint.trust())
         client = self._endpoint.settled(openai.AsyncOpenAI(http_client=http, **self._endpoint.arguments()))
         try:
             yield client
         finally:
-            self._clients.set(None)
+            self._open.pop(loop, None)
             await client.close()
 
     async def aclose(self) -> None:
         """Close the running loop's client; a later call makes a new one."""
-        keeper = self._keepers.get()
-        self._keepers.set(None)
+        _, keeper = self._open.get(current_token().native_token, (None, None))
         if keeper is not None:
             await keeper.aclose()
