@@ -103,9 +103,7 @@ def select_context(turn: Turn, view: Sequence[Message]) -> Window | Condense | N
 
 
 @hookspec
-def before_round(
-    turn: Turn, view: Sequence[Message], request: ModelRequest
-) -> Contribution | Narrow | Answer[Any]:
+def before_round(turn: Turn, view: Sequence[Message], request: ModelRequest) -> Contribution | Narrow | Answer[Any]:
     """Look at a request before it goes out.
 
     When: before each request to the model, the first too.
@@ -118,9 +116,7 @@ def before_round(
 
 
 @hookspec
-def on_model_error(
-    turn: Turn, request: ModelRequest, error: ProviderError
-) -> Retry | Answer[Any] | Stop | None:
+def on_model_error(turn: Turn, request: ModelRequest, error: ProviderError) -> Retry | Answer[Any] | Stop | None:
     """Decide what to do when the model could not be asked or its stream broke.
 
     When: after the provider's own retries, for each failed attempt.
@@ -180,9 +176,7 @@ def after_tool(turn: Turn, call: ToolCall, result: ToolResult) -> Contribution |
 
 
 @hookspec
-def next_instructions(
-    turn: Turn, reply: Reply, results: Sequence[ToolResult]
-) -> Contribution | Stop:
+def next_instructions(turn: Turn, reply: Reply, results: Sequence[ToolResult]) -> Contribution | Stop:
     """Tell the model something about the results that are in.
 
     When: after each call group, when all its results are stored.

@@ -183,5 +183,3 @@ class AsyncStreams(Protocol):
     def astream(self, request: ModelRequest) -> AsyncIterator[Delta | Reply]:
         """Ask the model; yields deltas, then the reply. Raises `ProviderError`."""
         ...
-
-
