@@ -16,6 +16,8 @@ from hookloop_hookspecs import hooks
 from hookloop_hookspecs.verdicts import ALLOWED
 
 ROOT = Path(__file__).parents[2]
+MAKERS = ("core", "support")
+"""Where plugins are made from the names of hooks."""
 HOOKS: dict[str, Callable[..., Any]] = {
     name: value for name, value in vars(hooks).items() if hasattr(value, "hookloop_spec")
 }
@@ -23,12 +25,14 @@ HOOKS: dict[str, Callable[..., Any]] = {
 
 @cache
 def implemented() -> frozenset[str]:
-    """The names of all functions under `@hookimpl` in the tests."""
+    """The hooks that tests implement: functions under `@hookimpl`, and names from which the engine's tests make them."""
     found = set()
     for file in (ROOT / "tests").rglob("*.py"):
         for node in ast.walk(ast.parse(file.read_text("utf-8"))):
             if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef) and any(map(_marks, node.decorator_list)):
                 found.add(node.name)
+            elif isinstance(node, ast.Constant) and isinstance(node.value, str) and file.parent.name in MAKERS:
+                found.add(node.value)
     return frozenset(found)
 
 
