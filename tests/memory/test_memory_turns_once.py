@@ -1,0 +1,167 @@
+"""Each message is written once: every way a turn can end, in every store, inside the loop, outside it, and both at once."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any
+
+import pytest
+from endings import ENDINGS, QUESTION, Ending, across, lines
+from scenarios import tools
+
+from hookloop import Agent
+from hookloop.engine.history import check
+from hookloop.engine.log import flatten
+from hookloop.testing import ScriptedProvider, call, say
+from hookloop_hookspecs import Batch, Entry, HistoryError, LoadQuery, hookimpl
+from hookloop_transcript import TranscriptMemory
+
+SERVED = ("sqlite", "postgresql", "mariadb", "redis")
+EVERY = pytest.mark.parametrize("ending", ENDINGS, ids=str)
+
+
+class Watched:
+    """A memory as it is, that notes every batch it is given."""
+
+    def __init__(self, memory: Any) -> None:
+        self.memory = memory
+        self.name = memory.name
+        self.capabilities = memory.capabilities
+        self.batches: list[Batch] = []
+
+    @hookimpl
+    def persist_memory(self, batch: Batch) -> None:
+        self.batches.append(batch)
+        self.memory.persist_memory(batch)
+
+    @hookimpl
+    def load_memory(self, conversation: str, query: LoadQuery) -> Any:
+        return self.memory.load_memory(conversation, query)
+
+    @hookimpl
+    def close(self) -> None:
+        if hasattr(self.memory, "close"):
+            self.memory.close()
+
+
+@contextmanager
+def opened(store: Any) -> Iterator[Any]:
+    """A memory on a store, watched; closed at the end."""
+    memory = Watched(store.make())
+    yield memory
+    memory.close()
+
+
+def read(memory: Any, conversation: str) -> Sequence[Entry]:
+    """All that is stored of a conversation, read anew."""
+    entries: Sequence[Entry] = memory.load_memory(conversation, LoadQuery()).entries
+    return entries
+
+
+def assert_once(entries: Sequence[Entry], batches: Sequence[Batch]) -> None:
+    """No entry was given to the store twice, or stands in it twice; what was given is there."""
+    written = Counter(entry.id for batch in batches for entry in batch.entries)
+    assert set(written.values()) <= {1}
+    assert sorted(written) == sorted(entry.id for entry in entries)
+    numbers = [entry.number for entry in entries]
+    assert numbers == sorted(set(numbers))
+
+
+@across(["memory", *SERVED], ENDINGS, full="memory")
+def test_inside_every_message_is_stored_once_and_in_order(store: Any, ending: Ending, conversation: str) -> None:
+    with opened(store) as memory:
+        outcome = ending.play(memory, conversation)
+        entries = read(memory.memory, conversation)
+        assert lines(flatten(entries)) == list(ending.stored)
+        assert lines(outcome.messages) == list(ending.stored)
+        check(list(flatten(entries)), tail=outcome.status == "suspended")
+        assert_once(entries, memory.batches)
+        assert [batch.final for batch in memory.batches].count(True) == bool(entries) + (ending.resume is not None)
+
+
+@EVERY
+def test_outside_exactly_the_question_and_the_answer_are_stored(ending: Ending, tmp_path: Any) -> None:
+    memory = Watched(TranscriptMemory(f"transcript://{tmp_path}"))
+    ending.play(memory, "c")
+    wanted = [] if ending.answer is None else [QUESTION, f"assistant: {ending.answer}"]
+    assert lines(flatten(read(memory.memory, "c"))) == wanted
+    assert len(memory.batches) == bool(wanted)
+
+
+@across(SERVED, ENDINGS)
+def test_a_store_for_everything_that_is_placed_outside_gets_the_same(
+    store: Any, ending: Ending, conversation: str
+) -> None:
+    config = {"memory": [{"url": store.url, "placement": "outside"}]}
+    ending.play(None, conversation, config=config)
+    wanted = [] if ending.answer is None else [QUESTION, f"assistant: {ending.answer}"]
+    with opened(store) as memory:
+        assert lines(flatten(read(memory, conversation))) == wanted
+
+
+@EVERY
+def test_both_at_once_get_each_their_own(ending: Ending, tmp_path: Any) -> None:
+    inside, outside = (f"sqlite:///{tmp_path}/chat.db", f"transcript://{tmp_path}/chats")
+    ending.play([inside, outside], "c")
+    answer = [] if ending.answer is None else [QUESTION, f"assistant: {ending.answer}"]
+    for url, wanted in ((inside, list(ending.stored)), (outside, answer)):
+        with Agent(ScriptedProvider([]), memory=url) as agent:
+            assert lines(flatten(read(agent.memories[0], "c"))) == wanted
+
+
+def talk(memory: Any, text: str, conversation: str, **parameters: Any) -> list[str]:
+    """One more turn with one tool, and what its last request held. Each request must be valid."""
+    provider = ScriptedProvider([call("edit", {"path": text}, id=f"c-{text}"), say(f"answer to {text}")])
+    with Agent(provider, tools=tools([]), memory=memory, **parameters) as agent:
+        outcome = agent.run(text, conversation=conversation)
+    assert outcome.text == f"answer to {text}"
+    for request in provider.requests:
+        check(list(request.messages))
+    return lines(provider.requests[-1].messages)
+
+
+def asked(text: str) -> list[str]:
+    return [f"user: {text}", "assistant: [edit]", f"tool: edited {text}"]
+
+
+def answered(text: str) -> str:
+    return f"assistant: answer to {text}"
+
+
+@pytest.mark.parametrize("store", SERVED, indirect=True)
+def test_the_owner_of_a_conversation_may_be_another_one_later(store: Any, conversation: str, tmp_path: Any) -> None:
+    text = f"transcript://{tmp_path}/chats"
+    talk([store.url, text], "one", conversation)
+    assert talk([text, store.url], "two", conversation) == ["user: one", answered("one"), *asked("two")]
+    assert talk([text], "three", conversation)[:4] == ["user: one", answered("one"), "user: two", answered("two")]
+    whole = [*asked("one"), answered("one")]
+    assert talk([store.url], "four", conversation)[: len(whole)] == whole
+
+
+def play_moving(store: Any, ending: Ending, conversation: str) -> None:
+    """Inside, then outside for two turns, then inside again: every request must be valid, and what is stored too."""
+    outside = {"memory": [{"url": store.url, "placement": "outside"}]}
+    ending.play(store.url, conversation)
+    for text, config in (("two", outside), ("three", outside), ("four", {"memory": [store.url]})):
+        assert talk(None, text, conversation, config=config)[-3:] == asked(text)
+    with opened(store) as memory:
+        check(list(flatten(read(memory, conversation))))
+
+
+@across(SERVED, [one for one in ENDINGS if one.stored and not one.name.startswith("suspended")])
+def test_a_store_may_be_placed_outside_after_any_end_and_inside_again(
+    store: Any, ending: Ending, conversation: str
+) -> None:
+    play_moving(store, ending, conversation)
+
+
+@pytest.mark.xfail(
+    strict=True,
+    raises=HistoryError,
+    reason="what closes a suspended turn is not stored outside, and only the last turn is closed when it is loaded",
+)
+@across(SERVED, [one for one in ENDINGS if one.name.startswith("suspended")])
+def test_a_store_may_be_placed_outside_while_a_turn_waits(store: Any, ending: Ending, conversation: str) -> None:
+    play_moving(store, ending, conversation)
