@@ -31,6 +31,7 @@ from .structured import output_spec
 
 if TYPE_CHECKING:
     from .drivers.asynchronous import AsyncRun
+    from .keeper import Keeper
 
 
 class Agent:
@@ -199,6 +200,15 @@ class Agent:
     ) -> AsyncRun:
         """`resume` as an async stream of typed events."""
         return _async_run()(self._open(), self._setup, _resumption(conversation, decisions, output), deps)
+
+    @property
+    def keeper(self) -> Keeper:
+        """The keeper's tools for the memory that owns the histories: list, messages, export, restore, fork, delete."""
+        from .keeper import Keeper
+
+        names = [facts.name for facts in self._setup.memories if facts.owns]
+        at = next(at for at, facts in enumerate(self._setup.memories) if facts.owns)
+        return Keeper(self.memories[at], names[0], self._setup.scope)
 
     def send(self, conversation: str, text: str | Message) -> None:
         """Put a user's message into the running turn of a conversation, from any thread. Raises `NoOpenTurn`."""
