@@ -12,9 +12,12 @@ def enter(page: Page, url: str) -> None:
 
 
 def say(page: Page, text: str) -> None:
-    """Write a message and send it with the Enter key."""
+    """Write a message, send it with the Enter key, and wait until the model has it."""
+    said = chat(page).locator(".o-user:not(.is-unread)")
+    before = said.count()
     page.get_by_label("Message", exact=True).fill(text)
     page.get_by_label("Message", exact=True).press("Enter")
+    expect(said).to_have_count(before + 1)
 
 
 def chat(page: Page) -> Locator:

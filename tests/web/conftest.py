@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from pathlib import Path
 
 import pytest
-from playwright.sync_api import Browser, BrowserContext, Page, sync_playwright
-from web_server import Serve, Served, environ_of
+from playwright.sync_api import Browser, BrowserContext, Page, expect, sync_playwright
+from web_server import CHROMIUM, FLAGS, Serve, Served, environ_of
 
-CHROMIUM = Path("/usr/bin/chromium")
-FLAGS = ["--no-sandbox", "--disable-gpu", "--disable-background-networking", "--disable-sync", "--no-first-run"]
+expect.set_options(timeout=30_000)  # milliseconds; only a test that fails waits so long
 
 
 def _serving(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Serve]:

@@ -70,9 +70,12 @@ def test_a_message_goes_into_the_running_turn(page: Page, site: Served) -> None:
     enter(page, site.url)
     say(page, "slow")
     expect(chat(page).get_by_text(SLOW).last).to_be_visible()
-    say(page, "say and this too")
+    page.get_by_label("Message", exact=True).fill("say and this too")
+    page.get_by_label("Message", exact=True).press("Enter")
+    expect(chat(page).locator(".is-unread")).to_contain_text("and this too")
     expect(chat(page).locator(".k-reply").get_by_text("and this too", exact=True)).to_be_visible()
     settled(page)
+    expect(chat(page).locator(".is-unread")).to_have_count(0)
     expect(page.get_by_role("region", name="Turn 1")).to_contain_text("say and this too")
     expect(page.get_by_role("region", name="Turn 2")).to_have_count(0)
 
@@ -125,8 +128,7 @@ def test_a_killed_server_comes_back_and_the_conversation_goes_on(page: Page, ser
     say(page, "hang")
     expect(chat(page).locator(".k-call")).to_contain_text("runs…")
     site.kill()
-    site.again()
-    enter(page, page.url)
+    site.again()  # the open page finds it again by itself
     expect(chat(page)).to_contain_text("This turn was interrupted.")
     page.get_by_role("button", name="Go on").click()
     expect(chat(page).locator(".k-reply")).to_contain_text("its effect is unknown")

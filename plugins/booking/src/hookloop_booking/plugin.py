@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Final
+from typing import Final, Literal
 
 from pydantic import BaseModel, ConfigDict
 
@@ -26,7 +26,7 @@ class BookingOptions(BaseModel):
     model_config = ConfigDict(extra="forbid")
 
     url: str = DEFAULT_URL
-    approve: list[str] = []
+    approve: list[Literal["book", "cancel", "list_available", "list_booked"]] = []
 
 
 class BookingPlugin:

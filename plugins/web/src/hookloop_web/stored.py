@@ -31,7 +31,10 @@ def tell(entries: Iterable[Entry]) -> Iterator[Told]:
     """What happened, in the order of the log. Times of single tools are not stored, so they are 0."""
     teller = _Teller()
     for entry in sorted(entries, key=lambda entry: entry.number):
+        if not (isinstance(entry.body, Said) and entry.body.message.results):
+            yield from teller.group_over()
         yield from teller.entry(entry)
+    yield from teller.group_over()
 
 
 class _Teller:
@@ -43,6 +46,13 @@ class _Teller:
         self.messages: list[dict[str, Any]] = []
         self.sent = 0
         self.start: TurnStarted | None = None
+        self.behind: list[tuple[str, Message]] = []
+
+    def group_over(self) -> Iterator[Told]:
+        """What was said about the calls of a group stands behind its last result."""
+        behind, self.behind = self.behind, []
+        for turn, message in behind:
+            yield Told(0, turn, "contributed", {"message": self._keep(message)})
 
     def entry(self, entry: Entry) -> Iterator[Told]:
         match entry.body:
@@ -76,8 +86,7 @@ class _Teller:
         else:
             kind = "message_sent" if message.origin.kind == "user" else "contributed"
             yield Told(0, entry.turn, kind, {"message": self._keep(message)})
-        for extra in said.behind:
-            yield Told(0, entry.turn, "contributed", {"message": self._keep(extra)})
+        self.behind += [(entry.turn, extra) for extra in said.behind]
 
     def _reply(self, entry: Entry, said: Said) -> Iterator[Told]:
         message, start = said.message, self.start

@@ -4,7 +4,7 @@ import { Board } from "hookloop-web/board.js";
 import { TurnLine } from "hookloop-web/timeline.js";
 import { clock, hue as hueOf } from "hookloop-web/words.js";
 
-const QUIET = new Set(["stored", "view_cut"]); // told in the timeline alone
+const QUIET = new Set(["stored", "view_cut", "decision"]); // told in the timeline alone
 const ORIGINS = ["user", "model", "tool", "engine"];
 
 export default {
@@ -12,7 +12,7 @@ export default {
   data() {
     return {
       turns: [], room: { running: false, interrupted: false, trouble: "", readonly: false }, conversation: "", list: [],
-      limits: {}, model: "", draft: "", notice: "", spoken: "", shown: null, loaded: false, examples: [],
+      limits: {}, model: "", draft: "", notice: "", spoken: "", shown: null, unread: [], loaded: false, examples: [],
     };
   },
   created() {
@@ -43,6 +43,7 @@ export default {
       this.room = all.room;
       this.loaded = true;
       this.heard = { key: "", at: 0 };
+      this.unread = [];
       if (!all.room.readonly) history.replaceState(null, "", "?c=" + encodeURIComponent(all.conversation));
       this.follow(true);
     },
@@ -52,7 +53,9 @@ export default {
         if (op.op === "room") this.room = op.room;
         else if (op.op === "list") this.list = op.list;
         else this.board.apply(op);
+        if (op.op === "block" && op.block.origin === "user") this.unread = this.unread.filter((text) => text.slice(0, 8000) !== op.block.text);
       }
+      if (!this.room.running) this.unread = [];
       this.speak();
       this.$nextTick(() => this.follow(false, stay));
     },
@@ -90,6 +93,7 @@ export default {
       const text = this.draft;
       if (!text.trim()) return;
       this.notice = "";
+      if (this.room.running) this.unread.push(text);
       this.ask({ do: "say", text });
       this.draft = "";
       this.follow(true);
@@ -127,6 +131,8 @@ export default {
               @decide="ask({ do: 'decide', ...$event })" @detail="ask({ do: 'detail', ...$event })"/></ul>
             <p v-if="ending(turn)" :class="['hl-ending', 'is-' + turn.status]">{{ ending(turn) }}</p>
           </template>
+          <ul v-if="unread.length" class="hl-blocks"><li v-for="(text, at) in unread" :key="at" class="hl-block o-user is-unread">
+            <span class="hl-who">you · the model reads this after the round</span><div class="hl-text">{{ text }}</div></li></ul>
           <p v-if="room.trouble" class="hl-error">{{ room.trouble }}</p>
           <p v-if="room.interrupted && !room.readonly" class="hl-open">This turn was interrupted.
             <button type="button" class="hl-primary" @click="ask({ do: 'go_on' })">Go on</button></p>
