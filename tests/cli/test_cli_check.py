@@ -31,6 +31,20 @@ class Loose:
 class Silent:
     pass
 
+class Needs:
+    class Options(BaseModel, extra="forbid"):
+        what: str
+
+    def __init__(self, options): ...
+
+    @hookimpl
+    def after_tool(self): ...
+
+class Meddles:
+    @hookimpl
+    def on_event(self, event):
+        return 3
+
 class Forgets(InProcessMemory):
     @hookimpl
     def load_memory(self, conversation, query):
@@ -44,6 +58,7 @@ class Mute:
 @pytest.fixture(autouse=True)
 def installed(distribute: Distribute) -> None:
     names = {"hlgood": "hl_chk:Good", "hlloose": "hl_chk:Loose", "hlsilent": "hl_chk:Silent", "hlgone": "hl_gone:X"}
+    names |= {"hlneeds": "hl_chk:Needs", "hlmeddles": "hl_chk:Meddles"}
     memories, providers = {"hlforgets": "hl_chk:Forgets"}, {"hlmute": "hl_chk:Mute"}
     groups = {"hookloop.plugins": names, "hookloop.memory": memories, "hookloop.providers": providers}
     distribute("hl-chk", groups, {"hl_chk": PARTS})
@@ -52,9 +67,11 @@ def installed(distribute: Distribute) -> None:
 @pytest.mark.parametrize(
     ("target", "code", "lines"),
     [
-        ("hlgood", 0, ["pass  has hooks", "- after_tool"]),
+        ("hlgood", 0, ["pass  is_a_plugin", "pass  leaves_its_arguments_alone"]),
         ("hlloose", 1, ["fail  options are strict", "- a misspelt option would be ignored"]),
-        ("hlsilent", 1, ["fail  has hooks", "- plugin 'hlsilent' has no hooks"]),
+        ("hlsilent", 1, ["fail  is_a_plugin"]),
+        ("hlneeds", 1, ["fail  is_a_plugin", "what: is missing"]),
+        ("hlmeddles", 1, ["fail  returns_what_it_may"]),
         ("hlgone", 1, ["fail  loads", "ModuleNotFoundError"]),
         ("hlmute", 1, ["fail  streams", "neither stream nor astream"]),
         ("hlforgets", 0, ["skip  keeps what it is given"]),
@@ -71,11 +88,16 @@ def test_it_says_what_holds_and_what_does_not(hookloop: Hookloop, target: str, c
 
 def test_the_report_as_json(hookloop: Hookloop) -> None:
     data = json.loads(hookloop("check", "hlsilent", "--json").out)
-    assert [(line["check"], line["status"]) for line in data] == [
+    assert [(line["check"], line["status"]) for line in data[:3]] == [
         ("loads", "pass"),
         ("options are strict", "skip"),
-        ("has hooks", "fail"),
+        ("is_a_plugin", "fail"),
     ]
+
+
+def test_configured_options_are_used(hookloop: Hookloop) -> None:
+    hookloop.write("[plugins.hlneeds]\noptions = { what = 'x' }\n")
+    assert "pass  is_a_plugin" in hookloop("check", "hlneeds").out
 
 
 def test_a_folder_is_checked_by_its_entry_points(hookloop: Hookloop) -> None:
@@ -88,7 +110,7 @@ def test_a_folder_is_checked_by_its_entry_points(hookloop: Hookloop) -> None:
     folder = hookloop.file.parent / "hookloop-hlfresh"
     project = folder / "pyproject.toml"
     project.write_text(project.read_text("utf-8").replace("hlfresh =", "hlgood ="), "utf-8")
-    assert "pass  has hooks" in hookloop("check", "hookloop-hlfresh").out
+    assert "pass  is_a_plugin" in hookloop("check", "hookloop-hlfresh").out
 
 
 def test_an_unknown_name_gets_the_nearest(hookloop: Hookloop) -> None:

@@ -3,23 +3,24 @@
 from __future__ import annotations
 
 import tomllib
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager, redirect_stderr, redirect_stdout
 from dataclasses import dataclass
+from io import StringIO
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
 import typer
 from rich.console import Console
 
-from hookloop.config import config_from
 from hookloop.discovery import (
     MEMORY,
     PLUGINS,
     PROVIDERS,
     Found,
     Group,
-    activate,
     available,
+    build,
     load_one,
     memory,
     provider,
@@ -28,7 +29,7 @@ from hookloop.discovery.installed import NOUNS
 from hookloop.names import suggest
 from hookloop_hookspecs import ConfigError
 
-from .config_commands import AsJson
+from .config_commands import AsJson, current
 from .terminal import joined, labelled, out, print_json
 
 KINDS: tuple[Group, ...] = (PLUGINS, MEMORY, PROVIDERS)
@@ -76,9 +77,9 @@ def _checked(group: Group, name: str, target: str) -> Iterator[Line]:
     yield Line(of, "loads", "pass")
     yield _options(of, loaded)
     if group == PLUGINS:
-        yield _hooks(of, name)
+        yield from _plugin(of, name, loaded)
     elif group == PROVIDERS:
-        yield _streams(of, name)
+        yield from _provider(of, name)
     else:
         yield from _memory(of, target if target.startswith(f"{name}:") else None)
 
@@ -120,34 +121,55 @@ def _options(of: str, loaded: object) -> Line:
     return Line(of, "options are strict", "fail", reason)
 
 
-def _hooks(of: str, name: str) -> Line:
-    activation = activate(config_from({"plugins": {name: {}}}))
-    report = activation.report.plugin(name)
-    if report is None or report.state != "on":
-        return Line(of, "has hooks", "fail", report.why if report else "it is not installed")
-    close = getattr(activation.active[0].plugin, "close", None)
-    if callable(close):
-        close()
-    return Line(of, "has hooks", "pass", joined(report.hooks))
+def _plugin(of: str, name: str, loaded: object) -> Iterator[Line]:
+    options = _configured(name)
+    with _silence():
+        report = testing().check_plugin(lambda: build(loaded, options=options, label=of))
+    yield from _lines(of, report)
 
 
-def _streams(of: str, name: str) -> Line:
+@contextmanager
+def _silence() -> Iterator[None]:
+    """What a plugin prints while it is tried is not the report."""
+    with redirect_stdout(StringIO()), redirect_stderr(StringIO()):
+        yield
+
+
+def _configured(name: str) -> Mapping[str, Any]:
+    """The options that the configuration has for a plugin; some cannot be made without."""
+    table = current().plugins.get(name)
+    return table.options if table is not None else {}
+
+
+def _provider(of: str, name: str) -> Iterator[Line]:
     try:
         made = provider(f"{name}:check")
     except ConfigError as error:
-        return Line(of, "streams", "skip", f"it cannot be made here: {error}")
-    if hasattr(made, "stream") or hasattr(made, "astream"):
-        return Line(of, "streams", "pass")
-    return Line(of, "streams", "fail", "it has neither stream nor astream")
+        yield Line(of, "streams", "skip", f"it cannot be made here: {error}")
+        return
+    fine = hasattr(made, "stream") or hasattr(made, "astream")
+    yield Line(of, "streams", "pass") if fine else Line(of, "streams", "fail", "it has neither stream nor astream")
+    yield Line(
+        of, "keeps the contract", "skip", "its tests can: hookloop.testing.check_provider, with a server of its API"
+    )
 
 
 def _memory(of: str, url: str | None) -> Iterator[Line]:
     if url is None:
         yield Line(of, "keeps what it is given", "skip", "give a URL to try it, for example of an empty database")
         return
-    from hookloop.testing.memory_checks import check_memory  # the testing kit is for this command alone
+    yield from _lines(of, testing().check_memory(lambda: memory(url), reopen=lambda _closed: memory(url)))
 
-    for result in check_memory(lambda: memory(url), reopen=lambda _closed: memory(url)).results:
+
+def testing() -> Any:
+    """The testing kit, imported for this command alone."""
+    from hookloop import testing as kit
+
+    return kit
+
+
+def _lines(of: str, report: Any) -> Iterator[Line]:
+    for result in report.results:
         yield Line(of, result.check, result.status, result.reason)
 
 
