@@ -96,15 +96,18 @@ def test_a_conversation_that_exists_is_not_overwritten(hookloop: Hookloop) -> No
     file = hookloop.file.with_name("c1.jsonl")
     hookloop("conversations", "export", "c1", str(file))
     done = hookloop("conversations", "import", str(file))
-    assert (done.code, done.err) == (2, "error: conversation 'c1' exists already in hlkept:\n")
+    assert (done.code, done.err) == (
+        2,
+        "error: conversation 'c1' exists in hlkept:; take another id, or delete it first\n",
+    )
 
 
 @pytest.mark.parametrize(
     ("text", "words"),
     [
-        ("hello", ":1: not an exported conversation"),
-        ('{"format": "other"}', ":1: not an exported conversation: format is 'other'"),
-        ('{"format": "hookloop-conversation", "conversation": "x"}\n\n{"v": 9}', ":3: entry has schema 9"),
+        ("hello", "line 1: not an exported conversation"),
+        ('{"format": "other"}', "line 1: not an exported conversation: format is 'other'"),
+        ('{"format": "hookloop-conversation", "conversation": "x"}\n\n{"v": 9}', "line 3: "),
     ],
 )
 def test_a_file_that_is_no_export_is_told_with_its_line(hookloop: Hookloop, text: str, words: str) -> None:
@@ -118,6 +121,12 @@ def test_a_file_that_is_no_export_is_told_with_its_line(hookloop: Hookloop, text
 def test_a_fork_is_a_copy(hookloop: Hookloop) -> None:
     assert hookloop("conversations", "fork", "c1", "c1-other").code == 0
     assert hookloop("conversations", "show", "c1-other").out == hookloop("conversations", "show", "c1").out
+
+
+def test_a_fork_may_end_at_an_entry(hookloop: Hookloop) -> None:
+    assert hookloop("conversations", "fork", "c1", "early", "--at", "1").code == 0
+    assert "It is fine." not in hookloop("conversations", "show", "early").out
+    assert "has no entry 99" in hookloop("conversations", "fork", "c1", "late", "--at", "99").err
 
 
 def test_deleting_asks_first(hookloop: Hookloop) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from datetime import datetime
 from pathlib import Path
 from typing import Annotated
@@ -12,26 +12,25 @@ from typing import Annotated
 import typer
 from rich.console import Console
 
-from hookloop.engine.log import flatten
-from hookloop_hookspecs import ConfigError, CorruptData, Entry, Message
-from hookloop_hookspecs.codec import dump_entry, dump_message, load_entry
+from hookloop.keeper import Keeper
+from hookloop_hookspecs import ConfigError, Message
+from hookloop_hookspecs.codec import dump_message
 
 from .config_commands import AsJson, current
-from .keeper import Keeper, open_keeper
+from .keeper import open_keeper
 from .terminal import clean, one_line, out, print_json
 
 app = typer.Typer(help="List, show, export, import, delete and fork conversations.", no_args_is_help=True)
 
 Id = Annotated[str, typer.Argument(help="The conversation's id.")]
 Scope = Annotated[str, typer.Option("--scope", help="The tenant.")]
-FORMAT = "hookloop-conversation"
 
 
 @app.command("list")
 def show_list(scope: Scope = "", as_json: AsJson = False) -> None:
     """List conversations, newest first."""
     with open_keeper(current(), scope) as keeper:
-        found = keeper.conversations()
+        found = keeper.list()
     if as_json:
         print_json(list(found))
         return
@@ -47,7 +46,7 @@ def show_list(scope: Scope = "", as_json: AsJson = False) -> None:
 def show(conversation: Id, scope: Scope = "", as_json: AsJson = False) -> None:
     """Print a conversation's messages, and where each came from."""
     with open_keeper(current(), scope) as keeper:
-        messages = list(flatten(keeper.entries(conversation)))
+        messages = keeper.messages(conversation)
     if as_json:
         print_json([json.loads(dump_message(message)) for message in messages])
         return
@@ -64,7 +63,7 @@ def export(
 ) -> None:
     """Write a conversation as JSON lines: every entry of its log."""
     with open_keeper(current(), scope) as keeper:
-        text = exported(conversation, keeper.entries(conversation))
+        text = keeper.export(conversation)
     if file is None:
         sys.stdout.write(text)
     else:
@@ -78,16 +77,21 @@ def import_(
     scope: Scope = "",
 ) -> None:
     """Store a conversation that `export` wrote."""
-    name, entries = imported(file.read_text("utf-8"), str(file))
     with open_keeper(current(), scope) as keeper:
-        _store(keeper, conversation or name, entries)
+        _stored(keeper, keeper.restore(_text(file), conversation, str(file)))
 
 
 @app.command()
-def fork(conversation: Id, new: Annotated[str, typer.Argument(help="The copy's id.")], scope: Scope = "") -> None:
-    """Copy a conversation, to go on differently."""
+def fork(
+    conversation: Id,
+    new: Annotated[str, typer.Argument(help="The copy's id.")],
+    at: Annotated[int | None, typer.Option("--at", help="Copy up to this entry; left out: all.")] = None,
+    scope: Scope = "",
+) -> None:
+    """Copy a conversation, whole or up to an entry, to go on differently."""
     with open_keeper(current(), scope) as keeper:
-        _store(keeper, new, keeper.entries(conversation))
+        keeper.fork(conversation, new, at)
+        _stored(keeper, new)
 
 
 @app.command()
@@ -101,40 +105,18 @@ def delete(
         typer.confirm(f"Delete conversation {one_line(conversation)}?", abort=True)
     with open_keeper(current(), scope) as keeper:
         if not keeper.delete(conversation):
-            raise ConfigError(f"there is no conversation {conversation!r} in {keeper.url}")
+            raise ConfigError(f"there is no conversation {conversation!r} in {keeper.name}")
 
 
-def exported(conversation: str, entries: Iterable[Entry]) -> str:
-    """A conversation as text: a line that names it, then one for each entry."""
-    head = json.dumps({"format": FORMAT, "conversation": conversation}, ensure_ascii=False)
-    return "\n".join([head, *map(dump_entry, entries), ""])
-
-
-def imported(text: str, source: str) -> tuple[str, Sequence[Entry]]:
-    """What `exported` wrote: the conversation's id and its entries. Raises `CorruptData` with the line."""
-    head, *lines = text.split("\n")
+def _text(file: Path) -> str:
     try:
-        data = json.loads(head)
-        if data["format"] != FORMAT:
-            raise ValueError(f"format is {data['format']!r}")
-        name = str(data["conversation"])
-    except (ValueError, KeyError, TypeError) as error:
-        raise CorruptData(f"{source}:1: not an exported conversation: {error}") from error
-    return name, [_entry(line, f"{source}:{number}") for number, line in enumerate(lines, 2) if line]
+        return file.read_text("utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        raise ConfigError(f"{file}: cannot be read: {error}") from error
 
 
-def _entry(line: str, place: str) -> Entry:
-    try:
-        return load_entry(line)
-    except CorruptData as error:
-        raise CorruptData(f"{place}: {error}") from error
-
-
-def _store(keeper: Keeper, conversation: str, entries: Sequence[Entry]) -> None:
-    if keeper.exists(conversation):
-        raise ConfigError(f"conversation {conversation!r} exists already in {keeper.url}")
-    keeper.store(conversation, entries)
-    text = f"{len(entries)} entries are now in {one_line(conversation)}"
+def _stored(keeper: Keeper, conversation: str) -> None:
+    text = f"{len(keeper.entries(conversation))} entries are now in {one_line(conversation)}"
     out().print(text, markup=False, soft_wrap=True)
 
 

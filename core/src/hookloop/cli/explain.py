@@ -97,10 +97,8 @@ def _without_observers(config: Config) -> dict[str, Any]:
 def _history(config: Config, conversation: str | None) -> Sequence[Message]:
     if conversation is None:
         return ()
-    from hookloop.engine.log import flatten
-
     with open_keeper(config) as keeper:
-        return list(flatten(keeper.entries(conversation)))
+        return keeper.messages(conversation)
 
 
 def _note(explained: Explained, event: happened.Event) -> None:
