@@ -12,7 +12,7 @@ from ways import all_ways
 
 from hookloop import Agent, Limits, tool
 from hookloop.testing import ScriptedProvider, call, say
-from hookloop_hookspecs import LimitError, PluginError, Replace, hookimpl
+from hookloop_hookspecs import LimitError, MemoryCapabilities, PluginError, Replace, Reply, Text, hookimpl
 from hookloop_hookspecs.events import RequestSent
 
 
@@ -249,3 +249,69 @@ def test_a_tool_is_tried_again_as_often_as_it_says() -> None:
         outcome = agent.run("go")
     assert tries == [1, 1, 1]
     assert [m.text for m in outcome.new if m.role == "tool"] == ["at last"]
+
+
+class Plain:
+    """A provider that knows nothing of the contract's base class."""
+
+    def stream(self, request: Any) -> Any:
+        yield Reply((Text("from a plain class"),))
+
+
+class PlainAsync:
+    """The same, async only."""
+
+    async def astream(self, request: Any) -> Any:
+        yield Reply((Text("from a plain class"),))
+
+
+class Lists:
+    """A memory in eight lines: it keeps batches, and gives back entries alone."""
+
+    capabilities = MemoryCapabilities(tool_messages=True)
+
+    def __init__(self) -> None:
+        self.entries: list[Any] = []
+
+    @hookimpl
+    def persist_memory(self, batch: Any) -> None:
+        self.entries += batch.entries
+
+    @hookimpl
+    def load_memory(self, conversation: str) -> list[Any]:
+        return sorted(self.entries, key=lambda entry: entry.number)
+
+
+@pytest.mark.parametrize("provider", [Plain, PlainAsync])
+@pytest.mark.parametrize("asynchronous", [False, True])
+def test_providers_and_memories_need_no_base_class(provider: type, asynchronous: bool) -> None:
+    memory = Lists()
+    with Agent(provider(), memory=memory) as agent:
+        for _ in range(2):
+            outcome = (
+                asyncio.run(agent.arun("go", conversation="c")) if asynchronous else agent.run("go", conversation="c")
+            )
+    assert outcome.text == "from a plain class"
+    assert [m.text for m in outcome.messages] == ["go", "from a plain class"] * 2
+    assert outcome.rounds[0].provider == provider.__name__.lower()
+
+
+def test_every_hook_of_a_turn_may_name_what_means_the_same_everywhere() -> None:
+    seen: list[str] = []
+
+    def note(turn: Any, conversation: str, view: Any) -> None:
+        seen.append(f"{turn.round} {conversation} {len(view)}")
+
+    hooks = (
+        "before_turn",
+        "before_round",
+        "after_reply",
+        "before_tool",
+        "after_tool",
+        "next_instructions",
+        "review_answer",
+    )
+    plugin = Hooked("p", **dict.fromkeys(hooks, note))
+    with Agent(ScriptedProvider([EDIT, say("ok")]), tools=tools([]), plugins=[plugin]) as agent:
+        agent.run("go", conversation="c")
+    assert seen == ["0 c 0", "1 c 1", "1 c 1", "1 c 1", "1 c 1", "1 c 3", "2 c 3", "2 c 3", "2 c 4"]

@@ -17,7 +17,7 @@ from . import discovery
 from .assembly import assemble, config_of
 from .config import Config, load_config
 from .discovery import LoadReport
-from .drivers.base import World, facts_of
+from .drivers.base import World, facts_of, reference_of
 from .drivers.heart import Heart
 from .drivers.owner import owner
 from .drivers.portal import Portal
@@ -112,7 +112,7 @@ class Agent:
         if not isinstance(provider, str):
             if not (hasattr(provider, "stream") or hasattr(provider, "astream")):
                 raise ConfigError(f"{provider!r:.80} is no provider: it has neither stream nor astream")
-            self._providers.setdefault(provider.reference, provider)
+            self._providers.setdefault(reference_of(provider), provider)
             return provider
         if provider not in self._providers:
             self._providers[provider] = discovery.configured_provider(provider, self.config)

@@ -1,6 +1,8 @@
 """The hooks, in the order a turn meets them. These docstrings are the reference documentation.
 
-Arguments are opt-in: an implementation names the ones it wants. Unless a hook says otherwise,
+Arguments are opt-in: an implementation names the ones it wants. Those that mean the same everywhere are explained here once:
+`turn` (see `Turn`), `conversation` (its id), `view` (the messages as they would be sent), `reply` (the reply that made the call).
+Unless a hook says otherwise,
 
 - *order*: plugins are asked in plugin order (config's `order`, then tryfirst/trylast, then name; for `Agent(plugins=[…])`
   the list), outermost first; hooks whose name begins with `after_` in the reverse order;
@@ -20,6 +22,7 @@ from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from ._markers import hookspec
+from .entries import Entry
 from .errors import ProviderError
 from .events import Event
 from .memory import Batch, Loaded, LoadQuery
@@ -39,7 +42,9 @@ Contribution: TypeAlias = "Item | Iterable[Item] | None"
 
 
 @hookspec
-def register_tools(turn: Turn) -> Iterable[Tool | Toolset | Callable[..., Any]] | Tool | Toolset | None:
+def register_tools(
+    turn: Turn, conversation: str
+) -> Iterable[Tool | Toolset | Callable[..., Any]] | Tool | Toolset | None:
     """Give the turn tools, beside those of the agent.
 
     When: once at the start of each turn and of each resume, before anything is stored.
@@ -52,12 +57,12 @@ def register_tools(turn: Turn) -> Iterable[Tool | Toolset | Callable[..., Any]] 
 
 
 @hookspec
-def load_memory(conversation: str, query: LoadQuery) -> Loaded | None:
+def load_memory(conversation: str, query: LoadQuery) -> Loaded | Iterable[Entry] | None:
     """Give back what is stored of a conversation. Only for a memory that owns histories.
 
     When: first thing in each turn and resume. Only the first memory that implements it is asked.
     Arguments: `conversation`, its id; `query`, what is needed (see `LoadQuery`).
-    Returns: a `Loaded`; for a conversation that was never seen `Loaded()` or None.
+    Returns: a `Loaded`, or the entries alone where all are given; for a conversation that was never seen `Loaded()` or None.
     Failure: raises; the turn never begins and nothing is stored.
     """
 
@@ -76,7 +81,9 @@ def recall(turn: Turn, conversation: str, query: Message) -> Contribution:
 
 
 @hookspec
-def before_turn(turn: Turn, query: Message) -> Contribution | Replace[Any] | Stop:
+def before_turn(
+    turn: Turn, query: Message, view: Sequence[Message], conversation: str
+) -> Contribution | Replace[Any] | Stop:
     """Judge and complete the user's input.
 
     When: once when a turn starts, after `recall`.
@@ -91,7 +98,7 @@ def before_turn(turn: Turn, query: Message) -> Contribution | Replace[Any] | Sto
 
 
 @hookspec(firstresult=True)
-def select_context(turn: Turn, view: Sequence[Message]) -> Window | Condense | None:
+def select_context(turn: Turn, view: Sequence[Message], conversation: str) -> Window | Condense | None:
     """Choose how much of the conversation is sent.
 
     When: once when a turn starts, before its first entry is stored.
@@ -103,7 +110,9 @@ def select_context(turn: Turn, view: Sequence[Message]) -> Window | Condense | N
 
 
 @hookspec
-def before_round(turn: Turn, view: Sequence[Message], request: ModelRequest) -> Contribution | Narrow | Answer[Any]:
+def before_round(
+    turn: Turn, request: ModelRequest, view: Sequence[Message], conversation: str
+) -> Contribution | Narrow | Answer[Any]:
     """Look at a request before it goes out.
 
     When: before each request to the model, the first too.
@@ -116,7 +125,9 @@ def before_round(turn: Turn, view: Sequence[Message], request: ModelRequest) -> 
 
 
 @hookspec
-def on_model_error(turn: Turn, request: ModelRequest, error: ProviderError) -> Retry | Answer[Any] | Stop | None:
+def on_model_error(
+    turn: Turn, request: ModelRequest, error: ProviderError, view: Sequence[Message], conversation: str
+) -> Retry | Answer[Any] | Stop | None:
     """Decide what to do when the model could not be asked or its stream broke.
 
     When: after the provider's own retries, for each failed attempt.
@@ -129,7 +140,9 @@ def on_model_error(turn: Turn, request: ModelRequest, error: ProviderError) -> R
 
 
 @hookspec
-def after_reply(turn: Turn, request: ModelRequest, reply: Reply) -> Contribution | Replace[Any] | Stop:
+def after_reply(
+    turn: Turn, request: ModelRequest, reply: Reply, view: Sequence[Message], conversation: str
+) -> Contribution | Replace[Any] | Stop:
     """Judge a reply before it becomes history and before any of its calls runs.
 
     When: after every reply, the final one too. While a plugin implements it, streamed pieces are held back until all have
@@ -144,7 +157,7 @@ def after_reply(turn: Turn, request: ModelRequest, reply: Reply) -> Contribution
 
 @hookspec
 def before_tool(
-    turn: Turn, call: ToolCall, decision: Decision | None
+    turn: Turn, call: ToolCall, decision: Decision | None, reply: Reply, view: Sequence[Message], conversation: str
 ) -> Deny | Suspend | Answer[Any] | Replace[Any] | Stop | None:
     """Judge a call before it runs.
 
@@ -161,7 +174,9 @@ def before_tool(
 
 
 @hookspec
-def after_tool(turn: Turn, call: ToolCall, result: ToolResult) -> Contribution | Replace[Any] | Stop:
+def after_tool(
+    turn: Turn, call: ToolCall, result: ToolResult, reply: Reply, view: Sequence[Message], conversation: str
+) -> Contribution | Replace[Any] | Stop:
     """See, complete or change a result before it is stored.
 
     When: for every call that is answered in the turn, also failed, denied, faulty ones and those over a limit.
@@ -176,7 +191,9 @@ def after_tool(turn: Turn, call: ToolCall, result: ToolResult) -> Contribution |
 
 
 @hookspec
-def next_instructions(turn: Turn, reply: Reply, results: Sequence[ToolResult]) -> Contribution | Stop:
+def next_instructions(
+    turn: Turn, results: Sequence[ToolResult], reply: Reply, view: Sequence[Message], conversation: str
+) -> Contribution | Stop:
     """Tell the model something about the results that are in.
 
     When: after each call group, when all its results are stored.
@@ -201,7 +218,7 @@ def persist_memory(batch: Batch, conversation: str) -> None:
 
 
 @hookspec
-def review_answer(turn: Turn, reply: Reply) -> Contribution:
+def review_answer(turn: Turn, reply: Reply, view: Sequence[Message], conversation: str) -> Contribution:
     """Look at a final answer and say "not yet, go on".
 
     When: after each reply without calls that would end the turn normally.
@@ -213,7 +230,7 @@ def review_answer(turn: Turn, reply: Reply) -> Contribution:
 
 
 @hookspec
-def after_turn(turn: Turn, outcome: Outcome) -> None:
+def after_turn(turn: Turn, outcome: Outcome, conversation: str) -> None:
     """Observe the end of a run.
 
     When: once per run or resume, whatever happened (over a crash of the process: at most once), after the last batch was
@@ -225,7 +242,7 @@ def after_turn(turn: Turn, outcome: Outcome) -> None:
 
 
 @hookspec
-def on_event(turn: Turn, event: Event) -> None:
+def on_event(turn: Turn, event: Event, conversation: str) -> None:
     """Observe each typed event: exact requests, deltas, tool runs, writes, limits.
 
     When: at any time in a turn, in order, before the caller of a stream sees the event.

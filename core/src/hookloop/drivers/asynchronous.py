@@ -30,7 +30,7 @@ from hookloop_hookspecs import Message, ModelRequest, Outcome, ProviderError, Re
 from hookloop_hookspecs.errors import Cancelled
 from hookloop_hookspecs.events import Event
 
-from .base import WAITS, Base, foreign, last_reply, whole
+from .base import WAITS, Base, foreign, last_reply, reference_of, whole
 from .edges import call_async, complete, sleep_async
 from .jobs import Invoke, Schedule, TimedOut, aplay, body, context_of
 from .workers import Task
@@ -146,6 +146,7 @@ class AsyncRun(Base):
         except asyncio.CancelledError as gone:
             self._gone = gone
             self._leaving, self._error = True, Cancelled()
+            await self._drop_stream()
         except (Exception, Cancelled) as error:
             self._error = error
 
@@ -155,6 +156,7 @@ class AsyncRun(Base):
             self._leave()
         with anyio.CancelScope() as self._scope:
             return await self._perform(effect)
+        await self._drop_stream()
         return self._leave()
 
     async def _shielded(self, effect: Effect[Any]) -> Any:
@@ -162,7 +164,7 @@ class AsyncRun(Base):
         if isinstance(effect, Emit):
             if not self._heard:
                 return None
-            waits: Waits | None = self._tell({"event": effect.event})
+            waits: Waits | None = self._tell(effect.event)
         else:
             waits = self._waits(effect)
         if waits is not None:
@@ -317,9 +319,8 @@ class AsyncRun(Base):
         """For sync hooks in an async run: blocks the event loop, as a sync hook does."""
         provider = self._provider(self.run.facts.reference)
         if not callable(getattr(provider, "stream", None)):
-            raise ProviderError(
-                "this provider is async only; use turn.acomplete", provider=provider.name, kind="invalid"
-            )
+            name = reference_of(provider)
+            raise ProviderError("this provider is async only; use turn.acomplete", provider=name, kind="invalid")
         return last_reply(provider, provider.stream(request))
 
     async def _acomplete(self, request: ModelRequest) -> Reply:

@@ -32,8 +32,9 @@ from hookloop.engine.run import Request, Run, Setup
 from hookloop.engine.turn import turn
 from hookloop.hooks import Awaiting, Hooks, Waits
 from hookloop.turnview import TurnView
-from hookloop_hookspecs import Batch, Conflict, Loaded, NoOpenTurn, Outcome, ProviderError, Reply, Tool
+from hookloop_hookspecs import Batch, Conflict, Loaded, NoOpenTurn, Outcome, ProviderError, ProviderTraits, Reply, Tool
 from hookloop_hookspecs.errors import Cancelled
+from hookloop_hookspecs.events import Event
 from hookloop_hookspecs.tools import as_tool
 
 from .heart import Heart
@@ -92,8 +93,18 @@ WAITS = (CallHook, Load, Ask, Next, Start, NextResult, Sleep)
 
 def facts_of(provider: Any) -> Facts:
     """What the engine must know of a provider object."""
-    family = provider.family or provider.model
-    return Facts(provider.reference, provider.name, provider.model, family, provider.traits)
+    name = getattr(provider, "name", "") or type(provider).__name__.lower()
+    model = getattr(provider, "model", "") or ""
+    family = getattr(provider, "family", "") or model or name
+    traits = getattr(provider, "traits", None) or ProviderTraits()
+    return Facts(reference_of(provider), name, model, family, traits)
+
+
+def reference_of(provider: Any) -> str:
+    """How a provider object is named: its own word, else its name and model. The base class is not required."""
+    name = getattr(provider, "name", "") or type(provider).__name__.lower()
+    model = getattr(provider, "model", "")
+    return getattr(provider, "reference", "") or (f"{name}:{model}" if model else name)
 
 
 def foreign(provider: Any, error: Exception) -> ProviderError:
@@ -114,7 +125,8 @@ def whole(provider: Any, last: Any) -> Reply:
     """The last piece of a stream, which must be the reply. Raises `ProviderError`."""
     if isinstance(last, Reply):
         return last
-    raise ProviderError("the stream ended without a reply", provider=provider.name, kind="stream", retryable=True)
+    name = reference_of(provider)
+    raise ProviderError("the stream ended without a reply", provider=name, kind="stream", retryable=True)
 
 
 class Base:
@@ -272,10 +284,16 @@ class Base:
         home = self.run.setup.home
         assert home is not None
         loaded = yield from self.world.hooks.one(home.name, "load_memory", arguments)
-        return loaded if loaded is not None else Loaded()
+        if loaded is None:
+            return Loaded()
+        if isinstance(loaded, Loaded):
+            return loaded
+        entries = tuple(loaded)
+        return Loaded(entries, len(entries))
 
-    def _tell(self, arguments: Mapping[str, object]) -> Waits:
+    def _tell(self, event: Event) -> Waits:
         """Tell observers an event; one that fails is noted once."""
+        arguments = {"event": event, "conversation": self.conversation}
         for got in (yield from self.world.hooks.ask("on_event", arguments, self._view)):
             if got.error is not None and got.plugin not in self._deaf:
                 self._deaf.add(got.plugin)

@@ -139,7 +139,7 @@ class SyncRun(Base):
 
     def _emit(self, effect: Emit) -> None:
         if self._heard:
-            self._play(self._tell({"event": effect.event}))
+            self._play(self._tell(effect.event))
 
     def _check(self) -> None:
         """Leave here where somebody wished so and the effect at hand may be left."""
@@ -156,7 +156,7 @@ class SyncRun(Base):
             waiting.cancel()
         asked = self._asked
         if asked is not None:
-            asked[0].abort(asked[1])
+            getattr(asked[0], "abort", _no_abort)(asked[1])
 
     def _play(self, waits: Waits) -> Any:
         return trampoline(waits, self._await)
@@ -216,13 +216,9 @@ class SyncRun(Base):
             self._check()
             raise foreign(provider, error) from error
         self._check()
-        if piece is None:
+        if piece is None or isinstance(piece, Reply):
             self._drop_stream()
-            raise ProviderError(
-                "the stream ended without a reply", provider=provider.name, kind="stream", retryable=True
-            )
-        if isinstance(piece, Reply):
-            self._drop_stream()
+            return whole(provider, piece)
         return piece
 
     def _drop_stream(self) -> None:
@@ -361,6 +357,10 @@ _ACTS: dict[type, Callable[[SyncRun, Any], Any]] = {
     StopJobs: lambda run, effect: run._stop_jobs(effect.cancel),
     Store: SyncRun._store,
 }
+
+
+def _no_abort(request: ModelRequest) -> None:
+    """For providers that cannot be interrupted."""
 
 
 def _least(a: float | None, b: float | None) -> float | None:

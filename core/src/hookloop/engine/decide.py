@@ -25,6 +25,7 @@ from .saving import save
 
 def decide(run: Run, asked: Asked) -> Flow[tuple[Job, ...]]:
     """Judge the calls of a reply, put everything into history and store it; gives back what is to run."""
+    run.reply = asked.reply
     message = enter(run, asked)
     number = run.log.number
     calls = message.calls

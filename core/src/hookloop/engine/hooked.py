@@ -28,7 +28,8 @@ def _call(run: Run, hook: HookName, arguments: Mapping[str, object], fold: str =
     """Ask a hook and settle failures: skipped ones become warnings, the first other one is raised."""
     if hook not in run.setup.hooks:
         return []
-    returned = yield from CallHook(hook, arguments, fold).ask()
+    common = {"conversation": run.conversation, "view": run.view, "reply": run.reply}
+    returned = yield from CallHook(hook, {**common, **arguments}, fold).ask()
     for one in returned:
         if one.error is not None and one.skip:
             yield from warn(run, one.trouble, one.plugin, hook)

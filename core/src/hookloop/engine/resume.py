@@ -145,6 +145,7 @@ def _mark(place: int, decision: Decision) -> Decided:
 
 def finish_group(run: Run, group: Group) -> Flow[None]:
     """Bring the open call group to its end: answer what was decided, run what may run, leave waiting what waits."""
+    run.reply = reply_of(group.said)
     judged: list[tuple[int, Judged]] = []
     for place in group.open:
         one = yield from _rejudge(run, group, place)

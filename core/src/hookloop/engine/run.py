@@ -12,6 +12,7 @@ from hookloop_hookspecs import (
     MemoryCapabilities,
     Message,
     PluginError,
+    Reply,
     Settings,
     Spent,
     State,
@@ -164,6 +165,7 @@ class Run:
         self.entered = False
         self.finishing = False
         self.allowed: frozenset[str] | None = None
+        self.reply = Reply()  # the reply whose calls are judged and run
         self.partial: list[str] = []
         self.output: object = None
         self.output_text = ""
