@@ -198,6 +198,13 @@ def test_headers_and_organization_are_sent(way: Any, asking: Asking) -> None:
     )
 
 
+def test_key_stands_in_the_header_of_the_profile_too(way: Any, asking: Asking) -> None:
+    with StrictServer([say("ok")]) as server:
+        way.ask(server, profile="azure")
+        headers = server.requests[0].headers
+    assert (headers["api-key"], headers["authorization"]) == ("test-key-1", "Bearer test-key-1")
+
+
 def test_nothing_of_the_environment_is_sent_to_others(
     ways: Any, asking: Asking, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -26,6 +27,7 @@ from hookloop_hookspecs import (
     ToolResult,
     ToolSpec,
 )
+from hookloop_hookspecs.codec import dump_message, load_message
 from hookloop_openai.encoding import encoded
 from hookloop_openai.errors import Failing
 from hookloop_openai.identity import Identity
@@ -113,7 +115,7 @@ def identity_of(name: str, model: str, *, vision: bool = True) -> Identity:
 
 
 def bodies(name: str, model: str, api: Any, draw: Any) -> dict[str, Any]:
-    """The request at the end of a conversation, encoded step by step and at once: both are the same bytes."""
+    """The request at the end of a conversation: step by step, at once, and after saving and loading the same bytes."""
     identity = identity_of(name, model, vision=draw(st.booleans()))
     conversation: Sequence[Message] = draw(conversations(identity))
     memo: dict[str, Any] = {}
@@ -126,6 +128,9 @@ def bodies(name: str, model: str, api: Any, draw: Any) -> dict[str, Any]:
         wire = encoded(request, identity, api, Failing(name), stream=True)
     fresh = ModelRequest("m", "be \udc97 kind", conversation, **fields)
     assert wire == encoded(fresh, identity, api, Failing(name), stream=True)
+    if all(half not in repr(conversation) for half in ("\\udc", "\\ud8")):  # what the engine lets into a history
+        loaded = [load_message(dump_message(message)) for message in conversation]
+        assert wire == encoded(replace(fresh, messages=loaded, memo={}), identity, api, Failing(name), stream=True)
     body: dict[str, Any] = json.loads(wire.decode("utf-8"))
     return body
 

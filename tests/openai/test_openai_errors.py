@@ -227,7 +227,7 @@ def test_broken_compression(way: Any) -> None:
     assert error.retryable
 
 
-def test_key_is_in_no_text(way: Any, asking: Asking) -> None:
+def test_L06_key_is_in_no_text(way: Any, asking: Asking) -> None:
     leak = "Incorrect API key provided: SECRET-KEY-1. Header Authorization: Bearer SECRET-KEY-1, url ?key=SECRET2"
     with StrictServer([Fail(401, leak), ErrorEvent(say("x"), after=0, message=leak)]) as server:
         for _ in range(2):

@@ -113,7 +113,7 @@ def test_G07_foreign_ids_fit_on_both_sides(way: Any, asking: Asking, profile: st
     assert history[1].calls[1].id == "toolu_01A"
 
 
-def test_ids_that_repeat_in_a_history_are_told_apart(way: Any, asking: Asking) -> None:
+def test_A08_ids_that_repeat_in_a_history_are_told_apart(way: Any, asking: Asking) -> None:
     rounds = [[made(ToolCall("search:0", "get")), result("search:0", f"r{n}")] for n in (1, 2)]
     wire = messages(way, asking, [user(), *rounds[0], *rounds[1]])
     assert len({entry["tool_calls"][0]["id"] for entry in wire if "tool_calls" in entry}) == 2
@@ -293,7 +293,7 @@ def test_gemini_3_gets_a_filler_for_calls_of_others(way: Any, asking: Asking) ->
     assert "extra_content" not in messages(way, asking, history, "gemini", model="gemini-2.5-pro")[1]["tool_calls"][0]
 
 
-def test_opaque_parts_and_foreign_thinking_leave_no_trace(way: Any, asking: Asking) -> None:
+def test_H07_opaque_parts_and_foreign_thinking_leave_no_trace(way: Any, asking: Asking) -> None:
     history = [
         user(),
         made(Thinking("x", "sig", provider="anthropic", family="f"), Opaque('{"type":"y"}', "anthropic", "f"), "said"),

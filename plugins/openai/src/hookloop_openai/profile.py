@@ -26,7 +26,8 @@ class Profile:
 
     Where and with what key:
     - `name` tags what only this endpoint may get back; `base_url` may instead stand in the variable `base_url_env`;
-      the key stands in the variable `key_env`; `key_needed` says that there is no asking without one.
+      the key stands in the variable `key_env` and is sent as a bearer token, and in the header `key_header` where there
+      is one; `key_needed` says that there is no asking without a key.
 
     Which API:
     - `responses_models`: models that are asked through Responses, all others through Chat Completions. `store` lets the
@@ -62,6 +63,7 @@ class Profile:
     base_url: str = ""
     base_url_env: str = ""
     key_env: str = ""
+    key_header: str = ""
     key_needed: bool = True
     responses_models: str = ""
     store: bool = False
@@ -137,6 +139,7 @@ _ALL: Final = (
         name="azure",
         base_url_env="AZURE_OPENAI_BASE_URL",
         key_env="AZURE_OPENAI_API_KEY",
+        key_header="api-key",
         responses_models=_ON_RESPONSES,
         max_tokens_field="max_completion_tokens",
         encrypted_models=_REASONING,

@@ -49,7 +49,7 @@ class OpenAIProvider(Provider):
             base_url,
             key,
             options.organization,
-            options.headers,
+            ({profile.key_header: key} if profile.key_header else {}) | options.headers,
             options.request_timeout,
             ambient=profile.key_env == "OPENAI_API_KEY",
         )

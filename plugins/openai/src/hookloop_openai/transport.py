@@ -40,7 +40,7 @@ class Endpoint:
     base_url: str
     api_key: str = field(repr=False)
     organization: str | None = None
-    headers: Mapping[str, str] = field(default_factory=dict)
+    headers: Mapping[str, str] = field(default_factory=dict, repr=False)
     request_timeout: float = 600.0
     connect_timeout: float = 10.0
     ambient: bool = True
