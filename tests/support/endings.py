@@ -329,18 +329,23 @@ SAMPLE = (
 """One ending of each kind."""
 
 
-def across(stores: Sequence[str], endings: Sequence[Ending], full: str = "") -> pytest.MarkDecorator:
-    """Each ending on each store, as parameters `store` and `ending`; beyond a sample only in the long run, but for one."""
+def across(stores: Sequence[str], endings: Sequence[Ending], full: str = "", quick: str = "") -> pytest.MarkDecorator:
+    """Each ending on each store, as parameters `store` and `ending`.
+
+    Every time: all endings on the store `full`, a sample on the others (on `quick` alone, where it is given); the rest is
+    for the long run.
+    """
+
+    def marks(store: str, ending: Ending) -> Any:
+        always = store == full or (ending.name in SAMPLE and store in (quick or store))
+        return () if always else pytest.mark.soak
+
     return pytest.mark.parametrize(
         ("store", "ending"),
         [
-            pytest.param(store, ending, id=f"{ending}-{store}", marks=_marks(store == full or ending.name in SAMPLE))
+            pytest.param(store, ending, id=f"{ending}-{store}", marks=marks(store, ending))
             for store in stores
             for ending in endings
         ],
         indirect=["store"],
     )
-
-
-def _marks(always: bool) -> Any:
-    return () if always else pytest.mark.soak
