@@ -110,7 +110,7 @@ def hookloop(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.Cap
     monkeypatch.chdir(folder)
     for name in [name for name in os.environ if name.startswith("HOOKLOOP_")]:
         monkeypatch.delenv(name)
-    monkeypatch.setenv("HOOKLOOP_CONFIG", "")
+    monkeypatch.setenv("HOOKLOOP_CONFIG", "")  # the program sets it; this puts it back afterwards
     for name in ("FORCE_COLOR", "NO_COLOR", "COLUMNS"):
         monkeypatch.delenv(name, raising=False)
     return Hookloop(folder, monkeypatch, capsys)

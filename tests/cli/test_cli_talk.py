@@ -131,6 +131,12 @@ def test_the_exit_code_says_how_it_ended(
     assert "sk-abc" not in done.err
 
 
+def test_the_environment_is_left_as_it_was(hookloop: Hookloop) -> None:
+    before = dict(os.environ)
+    hookloop("run", "-m", "hlscript:hello", "Hi")
+    assert dict(os.environ) == before
+
+
 def test_nothing_to_say_is_wrong_usage(hookloop: Hookloop) -> None:
     assert "nothing to say" in hookloop("run", "-m", "hlscript:echo", stdin=" \n").err
 

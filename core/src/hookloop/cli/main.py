@@ -57,7 +57,7 @@ def _options(
 ) -> None:
     """A tool loop that cannot be edited, only hooked."""
     if config is not None:
-        os.environ["HOOKLOOP_CONFIG"] = str(config)
+        os.environ["HOOKLOOP_CONFIG"] = str(config)  # so that commands of other distributions read it too
 
 
 def main() -> None:

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Final
 
 import typer
 
+from hookloop.config import load_config
 from hookloop_hookspecs import Approve, ConfigError, Deny, HookloopError, Outcome, PendingCall
 from hookloop_hookspecs.redact import redact
 
@@ -61,9 +62,8 @@ def open_agent(model: str | None = None) -> Agent:
     """The agent of the configuration. Raises `ConfigError`."""
     from hookloop import Agent  # only commands that talk load the engine
 
-    if model:
-        os.environ["HOOKLOOP_MODEL"] = model
-    return Agent.from_config()
+    override = {"HOOKLOOP_MODEL": model} if model else {}
+    return Agent(config=load_config(None, {**os.environ, **override}))
 
 
 def new_conversation() -> str:
