@@ -210,9 +210,12 @@ def test_rooms_decide_refuse_and_close() -> None:
                 rooms.check_room()
             await task
             assert room.story.waiting == {"c1": '{"path":"a"}'}
+            later = story_of(list(tell(agent.memories[0].load_memory(mine, LoadQuery()).entries)))
+            assert later.waiting == room.story.waiting, "what is read from the store waits too"
             await room.decide("c1", decision_of("approve", "", '{"path": "b"}', '{"path":"a"}'))
             assert room.outcome is not None
             assert room.outcome.text == "gone"
+            assert len(room.story.turns) == 1
             assert [one["title"] for one in await rooms.listing("me")] == ["drop it"]
             assert await rooms.listing("you") == []
             assert (rooms.may_open("me", mine), rooms.may_open("you", mine)) == (True, False)

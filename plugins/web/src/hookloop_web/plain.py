@@ -1,4 +1,4 @@
-"""Values of the contract as plain data for people: without secrets, whole."""
+"""Values of the contract and events as plain data and words for people: without secrets, whole."""
 
 from __future__ import annotations
 
@@ -9,6 +9,8 @@ from typing import Any
 from hookloop_hookspecs import ModelRequest
 from hookloop_hookspecs.codec import dump_message
 from hookloop_hookspecs.redact import redact
+
+from .agents import Told
 
 
 def clean(value: Any) -> Any:
@@ -45,3 +47,24 @@ def whole_request(request: ModelRequest) -> dict[str, Any]:
     settings_plain = json.loads(json.dumps(plain["settings"], default=dict))
     told: dict[str, Any] = clean({**plain, "settings": settings_plain})
     return {key: value for key, value in told.items() if value not in (None, "", {"extra": {}})}
+
+
+def words_of(told: Told) -> str:
+    """A line of what happened, for events that carry no message."""
+    data = told.data
+    match told.kind:
+        case "limit_reached":
+            return f"limit {data['limit']} reached: {data['action']}"
+        case "view_cut":
+            return f"{data['before']} messages cut to {data['after']}: {data['why']}"
+        case "stored":
+            return f"{data['memory']}: {data['entries']} entries, version {data['version']}"
+        case "decision":
+            return f"{data['verdict']} {data.get('detail', '')}".strip()
+        case "model_failed":
+            return f"attempt {data['attempt']} failed ({data['error_kind']}): {data['error']}"
+        case "reply_discarded":
+            return f"what was streamed does not count: {data['why']}"
+        case "warned":
+            return str(data["text"])
+    return told.kind.replace("_", " ")

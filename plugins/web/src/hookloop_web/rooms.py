@@ -117,13 +117,13 @@ class Rooms:
     async def _entries(self, conversation: str) -> Sequence[Entry]:
         if self._memory is None:
             return ()
-        loaded = await _called(self._memory.load_memory, conversation, LoadQuery())
+        loaded = await _asked(self._memory.load_memory, conversation=conversation, query=LoadQuery())
         return loaded.entries if loaded is not None else ()
 
     async def _stored(self) -> Sequence[ConversationInfo]:
         if self._memory is None or not hasattr(self._memory, "conversations"):
             return ()
-        found: Sequence[ConversationInfo] = await _called(self._memory.conversations)
+        found: Sequence[ConversationInfo] = await _asked(self._memory.conversations)
         return found
 
     async def _title(self, info: ConversationInfo) -> str:
@@ -141,9 +141,10 @@ def _prefix(session: str) -> str:
     return f"web-{hashlib.sha256(session.encode()).hexdigest()[:16]}-"
 
 
-async def _called(function: Any, *arguments: Any) -> Any:
-    """A store's method: awaited where it is async, in a thread where it may block."""
+async def _asked(function: Any, **arguments: Any) -> Any:
+    """A store's method with the arguments that it names: awaited where it is async, in a thread where it may block."""
+    names = inspect.signature(function).parameters
+    wanted = {name: value for name, value in arguments.items() if name in names}
     if inspect.iscoroutinefunction(function):
-        return await function(*arguments)
-    names = list(inspect.signature(function).parameters)
-    return await asyncio.to_thread(function, *arguments[: len(names)])
+        return await function(**wanted)
+    return await asyncio.to_thread(function, **wanted)

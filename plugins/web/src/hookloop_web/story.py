@@ -11,10 +11,9 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final, TypeAlias
 
-from hookloop_hookspecs import ModelRequest
-
 from .agents import Told
-from .plain import pretty, whole_request
+from .exchanges import Exchange, messages_before
+from .plain import pretty, words_of
 
 Op: TypeAlias = dict[str, Any]
 Block: TypeAlias = dict[str, Any]
@@ -23,16 +22,6 @@ LONGEST: Final = 8_000
 """Characters of one block that the page shows at once."""
 
 OVER: Final = ("done", "stopped", "limit", "cancelled", "failed")
-
-
-@dataclass(slots=True)
-class Exchange:
-    """The exact request of a round, as far as it was told, and its reply."""
-
-    request: dict[str, Any] = field(default_factory=dict)
-    exact: ModelRequest | None = None
-    fresh: list[Any] = field(default_factory=list)
-    reply: dict[str, Any] = field(default_factory=dict)
 
 
 @dataclass(slots=True)
@@ -114,36 +103,13 @@ class Story:
         if turn is None:
             return []
         if isinstance(what, int):
-            return self._exchange(turn, what)
+            if what not in turn.exchanges:
+                return []
+            upto = list(self.turns).index(turn_id) + 1
+            before = messages_before([one.exchanges for one in list(self.turns.values())[:upto]], what)
+            return turn.exchanges[what].shown(before)
         whole = turn.whole.get(what)
         return [("As it came", whole if isinstance(whole, str) else pretty(whole))] if whole is not None else []
-
-    def _exchange(self, turn: Turn, number: int) -> list[tuple[str, str]]:
-        exchange = turn.exchanges.get(number)
-        if exchange is None:
-            return []
-        if exchange.exact is not None:
-            parts = [("Request", pretty(whole_request(exchange.exact)))]
-        else:
-            parts = [("Request, put together from what was recorded", pretty(self._recorded(turn, number)))]
-        return [*parts, ("Reply", pretty(exchange.reply))] if exchange.reply else parts
-
-    def _recorded(self, turn: Turn, number: int) -> dict[str, Any]:
-        return {**turn.exchanges[number].request, "messages": self._messages(turn, number)}
-
-    def _messages(self, turn: Turn, number: int) -> list[Any]:
-        """The messages of a request, from what was new in it and in those before."""
-        wanted = int(turn.exchanges[number].request.get("size", 0))
-        found: list[Any] = []
-        for one in reversed(self.turns.values()):
-            if found or one is turn:
-                for at in sorted(one.exchanges, reverse=True):
-                    if one is turn and at > number:
-                        continue
-                    found[:0] = one.exchanges[at].fresh
-            if len(found) >= wanted:
-                break
-        return found[-wanted:] if wanted else []
 
     def _began(self, turn: Turn, told: Told) -> list[Op]:
         resumed = bool(told.data.get("resumed"))
@@ -154,13 +120,10 @@ class Story:
 
     def _request(self, turn: Turn, told: Told) -> list[Op]:
         number = turn.round = int(told.data["round"])
-        exchange = turn.exchanges.setdefault(number, Exchange())
-        messages = list(told.data.get("messages") or ())
-        exchange.fresh = messages or exchange.fresh
-        exchange.exact = told.request
-        exchange.request = {key: value for key, value in told.data.items() if key != "messages" and value is not None}
+        turn.exchanges.setdefault(number, Exchange()).ask(told)
+        fresh = len(told.data.get("messages") or ())
         line = turn.rounds.setdefault(number, {"turn": turn.head["id"], "n": number, "tools": 0.0, "seconds": 0.0})
-        line |= {"provider": told.data.get("provider", ""), "size": told.data.get("size", 0), "fresh": len(messages)}
+        line |= {"provider": told.data.get("provider", ""), "size": told.data.get("size", 0), "fresh": fresh}
         line |= {"attempt": told.data.get("attempt", 1), "state": "asked"}
         turn.head["used_rounds"] = len(turn.rounds)
         return [_op_round(line), _op_turn(turn)]
@@ -287,7 +250,7 @@ class Story:
         block |= {"who": data.get("plugin", ""), "hook": data.get("hook", "")}
         if told.kind == "decision":
             block["origin"] = "plugin" if data.get("plugin") else "user"
-        return [_op_block(self._fill(turn, block, _words(told), data))]
+        return [_op_block(self._fill(turn, block, words_of(told), data))]
 
     def _call(self, turn: Turn, call: Mapping[str, Any], state: str) -> Block:
         key = f"call/{call['id']}"
@@ -335,27 +298,6 @@ def _origin(message: Mapping[str, Any]) -> str:
 
 def _count(message: Mapping[str, Any], kind: str) -> int:
     return sum(1 for part in message["content"] if part["type"] == kind)
-
-
-def _words(told: Told) -> str:
-    """A line of what happened."""
-    data = told.data
-    match told.kind:
-        case "limit_reached":
-            return f"limit {data['limit']} reached: {data['action']}"
-        case "view_cut":
-            return f"{data['before']} messages cut to {data['after']}: {data['why']}"
-        case "stored":
-            return f"{data['memory']}: {data['entries']} entries, version {data['version']}"
-        case "decision":
-            return f"{data['verdict']} {data.get('detail', '')}".strip()
-        case "model_failed":
-            return f"attempt {data['attempt']} failed ({data['error_kind']}): {data['error']}"
-        case "reply_discarded":
-            return f"what was streamed does not count: {data['why']}"
-        case "warned":
-            return str(data["text"])
-    return told.kind.replace("_", " ")
 
 
 def _op_turn(turn: Turn) -> Op:
