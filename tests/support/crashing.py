@@ -116,12 +116,17 @@ class World:
         )
 
     def answer(self, request: ModelRequest) -> Any:
-        """The model: what it says depends on what it is sent, as a real one's does. Each request must be valid."""
+        """The model: what it says depends on what it is sent, as a real one's does. Each request must be valid.
+
+        Where a window may cut what it said before, it goes by the number of the round.
+        """
         messages = list(request.messages)
         check(messages)
         self.requests.append(request)
-        asked = max((at for at, m in enumerate(messages) if m.origin.kind == "user" and m.role == "user"), default=0)
+        asked = max((at for at, m in enumerate(messages) if m.origin.kind == "user"), default=0)
         said = sum(message.role == "assistant" for message in messages[asked:])
+        if "window" in self.config:
+            said = request.round - 1
         return self.replies[said] if said < len(self.replies) else say("done")
 
     def stored(self) -> list[Entry]:
