@@ -318,4 +318,5 @@ def _resumption(conversation: str, decisions: Mapping[str, Decision] | None, out
         dict(decisions or {}),
         given,
         output_spec(output) if output is not None else None,
+        suspended=suspended is not None,
     )

@@ -13,7 +13,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Literal, TypeAlias
 
-from .messages import Message, Usage
+from .messages import Message, ToolResult, Usage
 
 StopReason: TypeAlias = Literal["end", "calls", "length", "filter", "refusal", "pause", "context"]
 Status: TypeAlias = Literal["done", "stopped", "limit", "cancelled", "suspended", "failed"]
@@ -100,15 +100,15 @@ class Suspended:
 class Decided:
     """Somebody decided on the suspended call at `place`.
 
-    `arguments` (JSON text) replace the judged ones when not empty; `reason` is a denial's; `value` is an answer's
-    result as text.
+    `arguments` (JSON text) replace the judged ones when not empty; `reason` is a denial's; `result` is an answer's (of a
+    call whose id and name it does not say).
     """
 
     place: int
     decision: Literal["approve", "deny", "answer"]
     arguments: str = ""
     reason: str = ""
-    value: str = ""
+    result: ToolResult | None = None
     kind: Literal["decided"] = field(default="decided", repr=False)
 
 
@@ -124,13 +124,14 @@ class Recut:
 class Ending:
     """The turn was told to end while calls run: no further request, but the one of the breach mode `answer`.
 
-    `status` and `reason` are what the outcome will say.
+    `status` and `reason` are what the outcome will say; `by` names the plugin that stopped the turn.
     """
 
     status: Status
     reason: str
     text: str = ""
     answer: bool = False
+    by: str = ""
     kind: Literal["ending"] = field(default="ending", repr=False)
 
 

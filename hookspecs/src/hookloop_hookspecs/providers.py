@@ -44,7 +44,8 @@ class ModelRequest:
     `messages` is a bounded view into one shared, growing list: within an epoch each request's messages extend the
     ones before. `system` and `tools` are equal in all requests of an epoch. `allowed` narrows the tools for this round
     (None: all). `memo` is a place where the provider keeps what it encoded of this epoch; it is emptied when a new epoch
-    begins, and nothing else reads it. `output` is a JSON Schema text for structured output, with `output_name`.
+    begins, and nothing else reads it. `recut` says that what stood before the open turn's thinking is not sent any more, so that
+    thinking that is bound to it may not fit. `output` is a JSON Schema text for structured output, with `output_name`.
     """
 
     model: str
@@ -60,6 +61,7 @@ class ModelRequest:
     turn: str = ""
     round: int = 1
     epoch: int = 1
+    recut: bool = False
     memo: dict[str, Any] = field(default_factory=dict, repr=False, compare=False)
 
 

@@ -18,7 +18,7 @@ from hookloop_hookspecs import Message, ModelRequest, Outcome, ProviderError, Re
 from hookloop_hookspecs.errors import Cancelled
 from hookloop_hookspecs.events import Event, TurnBegan
 
-from .base import Base, World, foreign, last_reply
+from .base import Base, World, foreign, last_reply, whole
 from .jobs import Schedule, aplay, body, context_of, failed, play
 from .workers import Task
 

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from hookloop_hookspecs import Ending, Reply, Said, Stop, Suspended
+from hookloop_hookspecs import Ending, Reply, Said, Stop
 from hookloop_hookspecs.events import ReplyReceived
 
 from . import hooked
 from .ask import Asked, last_text, limit_ended, take_post
 from .decide import enter
 from .effects import Emit, Flow
+from .history import closing
 from .log import Group
 from .output import objection
 from .run import Ended, Run
@@ -19,10 +20,14 @@ FINAL = ("filter", "refusal", "context")
 
 def after_group(run: Run, group: Group, reply: Reply) -> Flow[None]:
     """All calls are answered or wait: end, wait, or tell the model something and go on."""
-    if any(isinstance(run.log.ledger.marks.get(place), Suspended) for place in group.open):
+    ending = run.log.ledger.ending
+    if ending is not None and ending.status == "stopped":
+        for place in group.open:
+            run.log.answer(place, Said(closing(group.call(place), f"not run: stopped by {ending.by}")))
+    if group.open:
         raise Ended("suspended", "suspended")
-    if run.log.ledger.ending is not None:
-        _end(run, run.log.ledger.ending, group)
+    if ending is not None:
+        _end(run, ending, group)
         return
     if reply.stop in FINAL:
         raise Ended("done", reply.stop, reply.text)
@@ -31,6 +36,7 @@ def after_group(run: Run, group: Group, reply: Reply) -> Flow[None]:
     results = [group.results[place].message.results[0] for place in group.places]
     if all(not r.is_error and r.ran and _direct(run, r.name) for r in results):
         raise Ended("done", "return_direct", "\n\n".join(r.text for r in results))
+    yield from take_post(run)
     merged = yield from hooked.next_instructions(run, reply, results)
     for message in merged.messages:
         run.add(Said(message))
@@ -65,17 +71,19 @@ def answer(run: Run, asked: Asked) -> Flow[None]:
     run.collect()
     text = "" if message.blank else message.text
     ending = run.log.ledger.ending
-    if ending is not None:
+    if ending is not None and ending.status == "limit":
         raise limit_ended(run, ending.reason, text)
+    if ending is not None:
+        raise Ended(ending.status, ending.reason, ending.text)
     if reply.stop == "pause":
         return
     if reply.stop in FINAL:
         raise Ended("done", reply.stop, text)
-    if (yield from take_post(run)):
+    if (yield from take_post(run, final=True)):
         return
     if reply.stop != "length" and (yield from _objected(run, reply, text)):
         return
-    if (yield from take_post(run, last=True)):
+    if (yield from take_post(run, last=True, final=True)):
         return
     raise Ended("done", "length" if reply.stop == "length" else "end", text)
 

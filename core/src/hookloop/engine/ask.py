@@ -23,8 +23,11 @@ from hookloop_hookspecs import (
     Settings,
     Spent,
     Stop,
+    Text,
     TextDelta,
+    Thinking,
     ThinkingDelta,
+    ToolCall,
 )
 from hookloop_hookspecs.events import (
     CallPiece,
@@ -42,9 +45,10 @@ from hookloop_hookspecs.verdicts import Replace
 
 from . import hooked
 from .begin import new_epoch
-from .effects import Ask, Emit, Facts, Flow, Inbox, Next, Now, Resolve, Sleep
+from .effects import Ask, Emit, Facts, Flow, Inbox, Next, Now, Post, Resolve, Sleep
 from .history import clean
 from .merge import Ruling, reply_of
+from .past import without_thinking
 from .recut import recut, recut_if_over
 from .run import Ended, Run, Sent
 
@@ -69,7 +73,7 @@ def ask(run: Run) -> Flow[Asked]:
     now = yield from Now().ask()
     yield from _limits(run, now.mono)
     run.round = run.log.ledger.rounds + 1
-    run.partial = []
+    run.partial, run.output, run.output_text = [], None, ""
     request, answer = yield from _prepare(run)
     if answer is None:
         reply, origin = yield from _converse(run, request)
@@ -81,16 +85,23 @@ def ask(run: Run) -> Flow[Asked]:
     return (yield from _judged(run, request, reply, origin, after.mono - now.mono))
 
 
-def take_post(run: Run, *, last: bool = False) -> Flow[bool]:
-    """Admit what was sent into the turn; True when there was anything. Ends the turn where somebody wished so."""
+def take_post(run: Run, *, last: bool = False, final: bool = False) -> Flow[bool]:
+    """Admit what was sent into the turn; True when there was anything. Ends the turn where somebody wished so, but a
+    `final` reply is an end already.
+    """
     post = yield from Inbox(last).ask()
+    yield from admit_sent(run, post)
+    if post.leave and not final:
+        raise Ended("cancelled", "cancelled")
+    return bool(post.messages)
+
+
+def admit_sent(run: Run, post: Post) -> Flow[None]:
+    """Messages that were sent into the turn become history."""
     for message in post.messages:
         said = Message("user", clean(message.content), Origin("user", turn=run.turn_id, round=run.round), message.key)
         run.add(Said(said))
         yield from Emit(MessageSent(said)).ask()
-    if post.leave:
-        raise Ended("cancelled", "cancelled")
-    return bool(post.messages)
 
 
 def _limits(run: Run, now: float) -> Flow[None]:
@@ -179,6 +190,7 @@ def build(run: Run, settings: Settings, choice: str | None = None) -> ModelReque
         run.turn_id,
         run.log.ledger.rounds + 1,
         run.epoch,
+        run.log.ledger.recut > 0,
         run.memo,
     )
 
@@ -225,9 +237,19 @@ def switch(run: Run, provider: object) -> Flow[None]:
 def _use(run: Run, facts: Facts) -> None:
     before, run.facts = run.facts, facts
     if (facts.name, facts.family) != (before.name, before.family):
+        if facts.traits.bound_thinking and not before.traits.bound_thinking:
+            _unbind(run)
         new_epoch(run)
     elif facts.reference != before.reference:
         run.memo = {}
+
+
+def _unbind(run: Run) -> None:
+    """Leave thinking of closed turns out of the window, in a new list: requests that went out keep theirs."""
+    closed, rest = run.log.window[: run.closed], run.log.window[run.closed :]
+    kept = [message for message in map(without_thinking, closed) if message.content]
+    run.log.window, run.closed = kept + rest, len(kept)
+    run.measured += len(kept) - len(closed)
 
 
 def _converse(run: Run, request: ModelRequest) -> Flow[tuple[Reply, Origin]]:
@@ -271,7 +293,7 @@ def _stream(run: Run, request: ModelRequest, attempt: int) -> Flow[Reply]:
         piece = yield from Next().ask()
         if isinstance(piece, Reply):
             return piece
-        if isinstance(piece, TextDelta):
+        if isinstance(piece, TextDelta) and "after_reply" not in run.setup.hooks:
             run.partial.append(piece.text)
         if tells:
             yield from Emit(_event(piece, run.round)).ask()
@@ -315,7 +337,11 @@ def _failed(
             if after > 0:
                 yield from Sleep(after).ask()
             if provider is not None:
+                run.lent_from = None
                 yield from switch(run, provider)
+            limit = passed(run, (yield from Now().ask()).mono)
+            if limit:
+                raise limit_ended(run, limit)
             return build(run, request.settings, request.tool_choice), None
         case _:
             raise error
@@ -326,9 +352,14 @@ def _judged(run: Run, request: ModelRequest, reply: Reply, origin: Origin, secon
     answered_by = origin.plugin
     if "after_reply" not in run.setup.hooks:
         return Asked(reply, (), origin, seconds, answered_by)
-    merged = yield from hooked.after_reply(run, request, reply)
+    try:
+        merged = yield from hooked.after_reply(run, request, reply)
+    except BaseException:
+        run.add(Spent(reply.usage, "discarded reply"))
+        raise
     stop = merged.first(Stop)
     if stop is not None and isinstance(stop.verdict, Stop):
+        run.add(Spent(reply.usage, "discarded reply"))
         yield from _stopped(run, stop, stop.verdict)
     for ruling in merged.rulings:
         if isinstance(ruling.verdict, Replace):
@@ -345,14 +376,13 @@ def _stopped(run: Run, ruling: Ruling, stop: Stop) -> Flow[None]:
     yield from Emit(ReplyDiscarded(run.round, f"stopped by {ruling.plugin}")).ask()
     run.partial = []
     if stop.text:
-        run.add(Said(Message("assistant", stop.text, ruling.origin(run.turn_id, run.round))))
+        content = clean((Text(stop.text),))
+        run.add(Said(Message("assistant", content, ruling.origin(run.turn_id, run.round))))
     raise Ended("stopped", stop.reason, stop.text)
 
 
 def _let_go(run: Run, reply: Reply) -> Flow[None]:
     """The stream that was held back, as it stands now."""
-    from hookloop_hookspecs import Text, Thinking, ToolCall
-
     index = 0
     for part in reply.content:
         match part:

@@ -30,12 +30,12 @@ from hookloop_hookspecs.verdicts import Replace
 
 from . import hooked
 from .effects import Alive, Emit, Flow, Load, Now, OpenTools
-from .history import clean, closing
+from .history import clean, clean_text, closing
 from .log import Group, Log
 from .merge import Merged
 from .output import spec_of, uses_tool
 from .past import Past, PastTurn, first_in_view, read, show
-from .run import Ended, Run
+from .run import Ended, MemoryFacts, Run
 from .saving import save
 
 PASSES = 3
@@ -45,6 +45,8 @@ PASSES = 3
 def load(run: Run) -> Flow[None]:
     """Read the conversation from the memory that owns it, or take the entries that were given."""
     entries: Iterable[Entry] = run.request.given or ()
+    if run.request.suspended and run.setup.home is not None:
+        yield from _prefer_home(run, run.setup.home)
     if run.home is not None:
         query = LoadQuery(_reach(run.setup.window, run.setup.hooks), run.request.turn_id, run.setup.scope)
         loaded = yield from Load(run.conversation, query).ask()
@@ -55,6 +57,13 @@ def load(run: Run) -> Flow[None]:
             yield from _refuse_living(run, last, loaded.lease is not None and loaded.lease.left > 0)
         return
     run.past = read(entries)
+
+
+def _prefer_home(run: Run, home: MemoryFacts) -> Flow[None]:
+    """Where the memory holds the suspended turn itself, it is taken up there, so that no decision is taken twice."""
+    loaded = yield from Load(run.conversation, LoadQuery(None, run.request.turn_id, run.setup.scope)).ask()
+    if read(loaded.entries).turn(run.request.turn_id) is not None:
+        run.keep_in(home)
 
 
 def _reach(window: Window, hooks: frozenset[str]) -> int | None:
@@ -126,7 +135,7 @@ def start(run: Run, message: Message) -> Flow[None]:
     yield from Emit(TurnBegan(run.conversation, run.turn_id, question)).ask()
     recalled = yield from hooked.recall(run, question)
     question, merged, stop = yield from _judge_input(run, question)
-    run.system = "\n\n".join(text for text in (run.setup.instructions, *merged.system) if text)
+    run.system = clean_text("\n\n".join(text for text in (run.setup.instructions, *merged.system) if text))
     now = yield from Now().ask()
     run.begun = now.mono
     cut = _open_log(run, (question,) if stop is None else ())
@@ -182,7 +191,7 @@ def _open_log(run: Run, question: tuple[Message, ...]) -> int:
     }
     run.log = Log(run.request.turn_id, number, window, ids)
     run.log.ledger.tally.uncounted = run.request.output.name if run.request.output else ""
-    run.measured = len(window)
+    run.closed = run.measured = len(window)
     new_epoch(run)
     return cut
 

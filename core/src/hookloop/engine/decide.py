@@ -8,8 +8,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
+from typing import TypeAlias
 
-from hookloop_hookspecs import Ending, Message, Said, Started, Stop, Suspended, ToolCall
+from hookloop_hookspecs import Ending, Message, PluginError, Said, Started, Stop, Suspended, ToolCall
 from hookloop_hookspecs.events import CallSuspended, LimitReached, ReplyReceived, ToolEnded, ToolStarted
 
 from . import hooked
@@ -17,6 +18,7 @@ from .ask import Asked
 from .effects import Emit, Flow, Job, Now
 from .history import clean, unique_ids
 from .judge import Judged, Rank, judge, refused
+from .merge import Ruling
 from .output import is_output, judge_output
 from .results import Finished, after
 from .run import Ended, Run
@@ -25,38 +27,52 @@ from .saving import save
 
 def decide(run: Run, asked: Asked) -> Flow[tuple[Job, ...]]:
     """Judge the calls of a reply, put everything into history and store it; gives back what is to run."""
-    run.reply = asked.reply
     message = enter(run, asked)
+    run.reply = replace(asked.reply, content=message.content)
     number = run.log.number
     calls = message.calls
     judged = yield from _verdicts(run, asked, calls)
+    judged, finished = yield from conclude(run, judged, asks=not asked.reply.cut)
+    run.add(Said(message, asked.behind, asked.reply.stop, asked.reply.usage, asked.seconds))
+    if run.heard:
+        yield from Emit(ReplyReceived(run.round, run.reply, message, asked.seconds, asked.answered_by)).ask()
+        yield from hooked.tell(asked.behind)
+    yield from _limit(run, judged)
+    return (
+        yield from commit(run, list(zip(range(number + 1, number + 1 + len(judged)), judged, finished, strict=True)))
+    )
+
+
+def conclude(run: Run, judged: list[Judged], *, asks: bool = True) -> Flow[tuple[list[Judged], list[Finished | None]]]:
+    """Put the results of calls that do not run before `after_tool`. A Stop, or a plugin that fails there, means that no
+    call starts and none waits: all are answered.
+    """
     finished: list[Finished | None] = []
     for one in judged:
-        asks = one.result is not None and not asked.reply.cut
         known = Finished(Said(one.message), one.outcome) if one.result is not None else None
-        finished.append((yield from after(run, one.call, one.message, one.origin)) if asks else known)
-    failed = next((done.error for done in finished if done is not None and done.error is not None), None)
-    if failed is not None:
-        why = f"not run: plugin {failed.plugin} failed"
-        judged = [one if one.result is not None else refused(one.call, why) for one in judged]
-        finished = [
-            done or Finished(Said(one.message), one.outcome) for done, one in zip(finished, judged, strict=True)
-        ]
-    said = Said(message, asked.behind, asked.reply.stop, asked.reply.usage, asked.seconds)
-    run.add(said)
-    if run.heard:
-        yield from Emit(ReplyReceived(run.round, asked.reply, message, asked.seconds, asked.answered_by)).ask()
-        yield from hooked.tell(asked.behind)
-    for at, done in enumerate(finished):
-        if done is not None:
-            run.log.answer(number + 1 + at, done.said)
-            yield from Emit(ToolEnded(run.round, calls[at], done.result, False)).ask()
-            yield from hooked.tell(done.said.behind)
-    yield from _ending(run, judged, [done for done in finished if done is not None])
-    jobs = yield from commit(run, list(zip(range(number + 1, number + 1 + len(judged)), judged, strict=True)))
-    if failed is not None:
-        raise Ended("failed", type(failed).__name__, error=failed)
-    return jobs
+        ask = known is not None and asks and not one.closes
+        finished.append((yield from after(run, one.call, one.message, one.origin)) if ask else known)
+    why = _halted(judged, finished)
+    if why:
+        judged = [one if one.result is not None else refused(one.call, f"not run: {why}") for one in judged]
+        pairs = zip(judged, finished, strict=True)
+        finished = [done or Finished(Said(one.message), one.outcome) for one, done in pairs]
+    return judged, finished
+
+
+def _halted(judged: Sequence[Judged], finished: Sequence[Finished | None]) -> str:
+    """Why no call may start; empty where they may."""
+    for done in finished:
+        if done is not None and done.error is not None:
+            return f"plugin {done.error.plugin} failed"
+    stops = [one.stop for one in judged] + [done.stop for done in finished if done is not None]
+    return next((f"stopped by {stop.plugin}" for stop in stops if stop is not None), "")
+
+
+def end(run: Run, ruling: Ruling | None) -> None:
+    """Mark the turn as ending by a Stop; the first one counts."""
+    if ruling is not None and isinstance(ruling.verdict, Stop) and run.log.ledger.ending is None:
+        run.add(Ending("stopped", ruling.verdict.reason, ruling.verdict.text, by=ruling.plugin))
 
 
 def enter(run: Run, asked: Asked) -> Message:
@@ -74,12 +90,14 @@ def _verdicts(run: Run, asked: Asked, calls: Sequence[ToolCall]) -> Flow[list[Ju
         return [refused(call, f"not run: the limit {reason!r} of this turn is reached", limit=reason) for call in calls]
     tally = run.log.ledger.tally.copy()
     judged: list[Judged] = []
-    for at, call in enumerate(calls):
+    rank = 0
+    for call in calls:
         if is_output(run, call):
             judged.append(judge_output(run, call))
             continue
         tally.count(call)
-        judged.append((yield from judge(run, call, Rank(tally, at + 1))))
+        rank += 1
+        judged.append((yield from judge(run, call, Rank(tally, rank))))
     stopper = next((one for one in judged if one.stop is not None), None)
     if stopper is None or stopper.stop is None:
         return judged
@@ -87,34 +105,43 @@ def _verdicts(run: Run, asked: Asked, calls: Sequence[ToolCall]) -> Flow[list[Ju
     return [one if one.result is not None else replace(refused(one.call, text), origin=one.origin) for one in judged]
 
 
-def _ending(run: Run, judged: Sequence[Judged], finished: Sequence[Finished]) -> Flow[None]:
-    """Mark the turn as ending, where a Stop or a limit says so; what runs is answered first."""
-    if run.log.ledger.ending is not None:
-        return
-    stops = [one.stop for one in judged if one.stop is not None]
-    stops += [done.stop for done in finished if done.stop is not None]
-    for ruling in stops:
-        if isinstance(ruling.verdict, Stop):
-            run.add(Ending("stopped", ruling.verdict.reason, ruling.verdict.text))
-            return
+def _limit(run: Run, judged: Sequence[Judged]) -> Flow[None]:
+    """Mark the turn as ending where a call passed a limit; what runs is answered first."""
     limit = next((one.limit for one in judged if one.limit), "")
-    if limit:
-        mode = run.setup.limits.on_breach
-        yield from Emit(LimitReached(limit, mode)).ask()
-        if mode != "error_result":
-            run.add(Ending("limit", limit, answer=mode == "answer"))
+    if not limit or run.log.ledger.ending is not None:
+        return
+    mode = run.setup.limits.on_breach
+    yield from Emit(LimitReached(limit, mode)).ask()
+    if mode != "error_result":
+        run.add(Ending("limit", limit, answer=mode == "answer"))
 
 
-def commit(run: Run, judged: Sequence[tuple[int, Judged]]) -> Flow[tuple[Job, ...]]:
-    """Append the marks of judged calls and store everything before any call starts."""
-    for place, one in judged:
+Placed: TypeAlias = tuple[int, Judged, "Finished | None"]
+
+
+def commit(run: Run, placed: Sequence[Placed]) -> Flow[tuple[Job, ...]]:
+    """Append what was decided about calls and store it before any call starts; gives back those that start."""
+    failed: PluginError | None = None
+    for place, one, done in placed:
         if one.question is not None:
             yield from suspend(run, place, one)
-    jobs = tuple(_job(run, place, one) for place, one in judged if one.tool is not None)
+        if done is None:
+            continue
+        run.log.answer(place, done.said)
+        end(run, one.stop)
+        end(run, done.stop)
+        failed = failed or done.error
+        yield from Emit(ToolEnded(run.round, one.call, done.result, False)).ask()
+        yield from hooked.tell(done.said.behind)
+    jobs = tuple(_job(run, place, one) for place, one, _ in placed if one.tool is not None)
     if jobs:
         run.add(Started(tuple(job.place for job in jobs), tuple(job.raw for job in jobs)))
     run.collect()
     yield from save(run)
+    if failed is not None:
+        raise Ended("failed", type(failed).__name__, error=failed)
+    if run.output_error is not None:
+        raise Ended("failed", type(run.output_error).__name__, error=run.output_error)
     if run.heard:
         for job in jobs:
             yield from Emit(ToolStarted(run.round, job.call, job.raw)).ask()

@@ -2,19 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from functools import partial
 
 from hookloop_hookspecs import (
     Conflict,
     Message,
-    Origin,
     Outcome,
     PendingCall,
     Round,
     Said,
     Suspended,
-    ToolResult,
     TurnEnded,
     TurnSuspended,
 )
@@ -23,18 +20,22 @@ from hookloop_hookspecs.events import ToolEnded, TurnFinished
 from hookloop_hookspecs.messages import Usage, json_text
 
 from . import hooked
+from .ask import admit_sent
 from .begin import closings
-from .effects import CloseTools, Done, Emit, Flow, Now, StopJobs
-from .history import clean_text, closing
+from .effects import CloseTools, Emit, Flow, Inbox, Now, StopJobs
+from .history import clean_text
 from .log import flatten
 from .run import Ended, Run
 from .saving import save, save_outside
+from .work import settle
 
 
 def finish(run: Run, ended: Ended) -> Flow[Outcome]:
     """End the run. A memory that fails to store is raised with the finished outcome."""
     run.finishing = True
     storing: BaseException | None = None
+    if run.running:
+        yield from _drain(run, ended)
     if run.entered and not run.lost:
         yield from _close(run, ended)
         storing = yield from _store(run, ended)
@@ -49,36 +50,37 @@ def finish(run: Run, ended: Ended) -> Flow[Outcome]:
 
 
 def _close(run: Run, ended: Ended) -> Flow[None]:
-    """Answer what is open (unless it waits for a decision) and append the last mark."""
-    if run.running:
-        run.running = False
-        yield from _drain(run, (yield from StopJobs(True).ask()))
+    """Answer what is open (unless it waits for a decision), admit what was sent in, and append the last mark."""
+    run.collect()
     now = yield from Now().ask()
+    if ended.status != "suspended":
+        group = run.log.group
+        for place, said in closings(run.log):
+            run.log.answer(place, said)
+            if group is not None:
+                yield from Emit(ToolEnded(run.round, group.call(place), said.message.results[0], False)).ask()
+    while (post := (yield from Inbox(True).ask())).messages:
+        yield from admit_sent(run, post)
     if ended.status == "suspended":
         run.add(TurnSuspended(now.wall))
+    else:
+        run.add(TurnEnded(ended.status, ended.reason, ended.text, run.output_text, _error_text(ended.error)))
+
+
+def _drain(run: Run, ended: Ended) -> Flow[None]:
+    """Bring started jobs to their ends: those that are over are judged as ever, the others are told to stop. A plugin that
+    fails meanwhile withholds its result; the turn ends as it would have.
+    """
+    dones = list(run.over.values()) + (yield from StopJobs(True).ask())
+    run.running = False
+    if run.lost:
         return
-    group = run.log.group
-    for place, said in closings(run.log):
-        run.log.answer(place, said)
-        if group is not None:
-            yield from Emit(ToolEnded(run.round, group.call(place), said.message.results[0], False)).ask()
-    run.add(TurnEnded(ended.status, ended.reason, clean_text(ended.text), run.output_text, _error_text(ended.error)))
-
-
-def _drain(run: Run, dones: Sequence[Done]) -> Flow[None]:
-    """Results of jobs that came to their end while the turn was being left."""
-    group = run.log.group
     for done in dones:
-        if group is None or done.question is not None:
-            continue
-        call = group.call(done.place)
-        if done.interrupted:
-            message = closing(call, "interrupted: the call had started, its effect is unknown")
-        else:
-            result = ToolResult(call.id, call.name, done.content, done.is_error, "", done.private)
-            message = Message("tool", (result,), Origin("tool", turn=run.turn_id, round=run.round))
-        run.log.answer(done.place, Said(message))
-        yield from Emit(ToolEnded(run.round, call, message.results[0], not done.interrupted, done.seconds)).ask()
+        if done.place in run.jobs:
+            try:
+                yield from settle(run, done)
+            except Exception as error:
+                ended.error = ended.error or error
 
 
 def _error_text(error: BaseException | None) -> str:

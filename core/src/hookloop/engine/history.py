@@ -7,10 +7,15 @@ result stands elsewhere; call ids are unique. `tail` allows the last call group 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import replace
+from dataclasses import fields, replace
+from typing import TYPE_CHECKING, TypeVar
 
-from hookloop_hookspecs import HistoryError, Message, Origin, Part, Text, Thinking, ToolCall, ToolResult
+from hookloop_hookspecs import HistoryError, Message, Origin, Part, Text, ToolCall, ToolResult
+from hookloop_hookspecs.entries import ToolSpec
 from hookloop_hookspecs.messages import ResultPart
+
+if TYPE_CHECKING:
+    from _typeshed import DataclassInstance
 
 ENGINE = Origin("engine")
 
@@ -65,14 +70,38 @@ def clean_text(text: str) -> str:
 
 def clean_part(part: Part) -> Part:
     """The part with clean text; the same object where there is nothing to clean."""
-    if isinstance(part, Text | Thinking):
-        text = clean_text(part.text)
-        return part if text == part.text else replace(part, text=text)
-    if isinstance(part, ToolCall):
-        raw, name, id = clean_text(part.raw), clean_text(part.name), clean_text(part.id)
-        same = raw == part.raw and name == part.name and id == part.id
-        return part if same else replace(part, raw=raw, name=name, id=id)
-    return _clean_result(part) if isinstance(part, ToolResult) else part
+    if isinstance(part, Text) and not part.extra:
+        return replace(part, text=clean_text(part.text)) if _dirty(part.text) else part
+    if isinstance(part, ToolResult):
+        return _clean_result(part)
+    return clean_strings(part)
+
+
+C = TypeVar("C", bound="DataclassInstance")
+
+
+def clean_strings(value: C) -> C:
+    """A part or mark with all its strings clean (also those in tuples of such values); the same object where they are."""
+    changes: dict[str, object] = {}
+    for spec in fields(value):
+        old = getattr(value, spec.name)
+        new = _cleaned(old)
+        if new is not old:
+            changes[spec.name] = new
+    return replace(value, **changes) if changes else value
+
+
+def _cleaned(value: object) -> object:
+    if isinstance(value, str):
+        return clean_text(value) if _dirty(value) and clean_text(value) != value else value
+    if isinstance(value, tuple):
+        new = tuple([_cleaned(item) for item in value])
+        return value if all(a is b for a, b in zip(new, value, strict=True)) else new
+    return clean_strings(value) if isinstance(value, CLEANED) else value
+
+
+CLEANED = (ToolSpec, ToolResult, Text)
+"""Values inside marks that hold text of their own."""
 
 
 def _clean_result(part: ToolResult) -> ToolResult:

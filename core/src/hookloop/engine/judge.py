@@ -42,7 +42,8 @@ class Judged:
     """What is to become of one call.
 
     Exactly one of these holds: `tool` is set (it runs, with `kwargs`), `question` is set (it waits), or `result` is set.
-    `raw` are the arguments as judged. `stop` is a Stop that ends the turn; `limit` names the limit that it passed.
+    `raw` are the arguments as judged. `stop` is a Stop that ends the turn; `limit` names the limit that it passed; `closes`
+    says that the engine closes the call, which is no plugin's matter.
     """
 
     call: ToolCall
@@ -56,6 +57,7 @@ class Judged:
     stop: Ruling | None = None
     limit: str = ""
     decisions: tuple[Decision, ...] = ()
+    closes: bool = False
 
     @property
     def message(self) -> Message:
@@ -84,10 +86,15 @@ class Rank:
 
 
 def judge(run: Run, call: ToolCall, rank: Rank | None, decision: Decision | None = None) -> Flow[Judged]:
-    """The whole path of one call up to its start: parse, limit, validate, `before_tool`.
+    """The whole path of one call up to its start: limit, parse, validate, `before_tool`.
+
+    The limit is looked at first, since calls of unknown tools and with unreadable arguments count as well.
 
     Arguments: `rank` is None for a call that was judged by the limits before (on a resume).
     """
+    limit = _limit(run, call, rank) if rank is not None else ""
+    if limit:
+        return refused(call, f"not run: the limit {limit!r} of this turn is reached", limit=limit)
     tool = run.tools.get(call.name)
     if tool is None:
         return refused(call, _unknown(run, call.name))
@@ -95,9 +102,6 @@ def judge(run: Run, call: ToolCall, rank: Rank | None, decision: Decision | None
         arguments = parse_arguments(call.raw)
     except ArgumentsError as error:
         return refused(call, f"The arguments of {call.name} were not understood, so it was not called: {error}")
-    limit = _limit(run, call, rank) if rank is not None else ""
-    if limit:
-        return refused(call, f"not run: the limit {limit!r} of this turn is reached", limit=limit)
     if run.allowed is not None and call.name not in run.allowed:
         return refused(
             call,
@@ -132,7 +136,8 @@ def _passes(
     run: Run, tool: Tool, call: ToolCall, arguments: Mapping[str, object], decision: Decision | None
 ) -> Flow[Judged]:
     """Validate and ask `before_tool`, again after each replacement of the arguments, so that all judged what runs."""
-    raw = call.raw if decision is None and "before_tool" not in run.setup.hooks else encode_json(arguments)
+    plain = decision is None and "before_tool" not in run.setup.hooks and call.raw.startswith("{")
+    raw = call.raw if plain else encode_json(arguments)
     for _ in range(PASSES):
         try:
             kwargs = tool.validate(arguments)

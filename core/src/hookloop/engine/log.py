@@ -13,9 +13,10 @@ from dataclasses import dataclass, field
 from itertools import islice
 from typing import overload
 
-from hookloop_hookspecs import ContractError, Entry, HistoryError, Message, Said, ToolCall
+from hookloop_hookspecs import ContractError, Entry, HistoryError, Message, Said, Started, ToolCall
 from hookloop_hookspecs.entries import Body
 
+from .history import clean_strings
 from .ledger import Ledger
 
 
@@ -110,6 +111,8 @@ class Log:
 
         Raises `HistoryError` for a message that may not stand here.
         """
+        if not isinstance(body, Said | Started):
+            body = clean_strings(body)  # marks of plugins and callers; messages were cleaned when they were made
         entry = Entry(self.number, self.turn, body)
         reserved = self._admit(body)
         self.number += 1 + reserved
@@ -193,7 +196,7 @@ class Log:
 
 def shown(said: Said) -> Iterator[Message]:
     """What a request holds of an entry without calls: a blank reply is in the log and in no request."""
-    if said.message.role != "assistant" or not said.message.blank:
+    if said.message.role != "assistant" or not said.message.blank or said.stop == "pause":
         yield said.message
     yield from said.behind
 

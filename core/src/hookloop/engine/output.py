@@ -31,7 +31,7 @@ def is_output(run: Run, call: ToolCall) -> bool:
 
 
 def judge_output(run: Run, call: ToolCall) -> Judged:
-    """A call of the output tool: accepted, or answered with what is wrong. Raises `Ended` after too many tries."""
+    """A call of the output tool: accepted, or answered with what is wrong."""
     output = run.request.output
     assert output is not None
     problem = _accept(run, output, call.raw)
@@ -47,12 +47,14 @@ def objection(run: Run, text: str) -> bool:
     Raises `Ended` when the model was told so often enough.
     """
     output = run.request.output
-    if output is None or run.output_text:
+    if output is None:
         return False
     problem = _accept(run, output, text)
     if not problem:
         return False
     _count(run, problem)
+    if run.output_error is not None:
+        raise Ended("failed", "OutputError", error=run.output_error)
     how = f"Call {output.name} with it." if uses_tool(run) else "Answer again, with nothing else."
     told = f"This is not the output that was asked for: {problem[:2000]}\n{how}"
     run.add(Said(Message("user", told, Origin("engine", turn=run.turn_id, round=run.round))))
@@ -70,7 +72,18 @@ def _accept(run: Run, output: OutputSpec, text: str) -> str:
 
 
 def _count(run: Run, problem: str) -> None:
+    """Count one more output that does not validate; after too many the turn ends, once the reply is history."""
     run.asked_again += 1
     if run.asked_again > TRIES:
-        error = OutputError(f"the model gave no output that validates in {TRIES + 1} tries: {problem[:500]}")
-        raise Ended("failed", "OutputError", error=error)
+        run.output_error = OutputError(f"the model gave no output that validates in {TRIES + 1} tries: {problem[:500]}")
+
+
+def recover(run: Run) -> None:
+    """After a resume: the output that was accepted before, from the log."""
+    group, output = run.log.newest, run.request.output
+    if group is None or output is None:
+        return
+    for place, said in group.results.items():
+        call = group.call(place)
+        if call.name == output.name and not said.message.results[0].is_error:
+            _accept(run, output, call.raw)

@@ -172,9 +172,9 @@ def show(past: Past, *, bound: bool) -> list[ShownTurn]:
 def _newest_of_keys(messages: Sequence[Message], keys: set[str]) -> list[Message]:
     kept: list[Message] = []
     for message in reversed(messages):
-        if message.key and message.key in keys:
-            continue
-        if message.key:
+        if message.key and message.origin.kind == "plugin":
+            if message.key in keys:
+                continue
             keys.add(message.key)
         kept.append(message)
     return kept[::-1]

@@ -1,6 +1,7 @@
 """Cutting the open turn's own view, as a last resort: closed turns leave, then its oldest complete call groups.
 
-The question (the turn's first messages) always stays, and the log itself is never cut.
+The question (the turn's first messages) always stays, and the log itself is never cut. The open turn keeps its thinking, since
+models that bind it also want it back; the request says that it was cut (`recut`), so that the provider can ask for leniency.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ from hookloop_hookspecs.events import ViewCut
 from .begin import new_epoch
 from .effects import Emit, Flow
 from .log import flatten
-from .past import Size, without_thinking
+from .past import Size
 from .run import Run
 
 
@@ -67,9 +68,7 @@ def recut(run: Run, why: str) -> Flow[bool]:
         return False
     start = keep[0].start if keep else run.log.number
     run.add(Recut(start))
-    if run.facts.traits.bound_thinking:
-        messages = [message for message in map(without_thinking, messages) if message.content]
-    run.log.window = messages
+    run.log.window, run.closed = messages, 0
     run.measured, run.size = len(messages), Size.of(messages)
     new_epoch(run)
     yield from Emit(ViewCut(before, len(messages), why)).ask()

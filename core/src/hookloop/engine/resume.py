@@ -8,38 +8,36 @@ from dataclasses import replace
 from hookloop_hookspecs import (
     Answer,
     Approve,
+    ArgumentsError,
     ConfigError,
     Decided,
     Deny,
-    Ending,
     NoOpenTurn,
     Origin,
     Reply,
     Resumed,
     Said,
     Started,
-    Stop,
     Suspended,
-    Text,
     ToolCall,
     ToolResult,
     TurnStarted,
 )
-from hookloop_hookspecs.events import ToolEnded, TurnBegan
+from hookloop_hookspecs.events import TurnBegan
 from hookloop_hookspecs.results import encode_json
+from hookloop_hookspecs.schema import parse_arguments
 from hookloop_hookspecs.verdicts import Decision
 
-from . import hooked
 from .begin import new_epoch
-from .decide import commit
+from .decide import commit, conclude
 from .effects import Emit, Flow, Now
 from .judge import Judged, judge, refused
 from .log import Group, Log
 from .merge import result_of
-from .past import PastTurn, Size, show, without_thinking
+from .output import recover
+from .past import PastTurn, Size, show
 from .recut import pieces
-from .results import Finished, after
-from .run import Ended, Run
+from .run import Run
 from .saving import save
 from .work import work
 
@@ -76,13 +74,15 @@ def _rebuild(run: Run, turn: PastTurn, started: TurnStarted) -> None:
     window = lead + [message for past in closed[at:] for message in past.messages]
     run.log = Log(turn.id, turn.start, window, _ids(run))
     run.log.ledger.tally.uncounted = run.request.output.name if run.request.output else ""
+    run.closed = len(window)
     run.measured = len(window)
     run.log.replay(turn.entries)
     run.system = started.system
     run.specs = started.tools
     run.round = run.log.ledger.rounds
     if run.log.ledger.recut:
-        _recut_again(run, bound)
+        _recut_again(run)
+    recover(run)
     new_epoch(run)
 
 
@@ -92,16 +92,14 @@ def _ids(run: Run) -> set[str]:
     return {call.id for body in said for call in body.message.calls}
 
 
-def _recut_again(run: Run, bound: bool) -> None:
+def _recut_again(run: Run) -> None:
     """The window as the last recut left it, with what came after."""
     group = run.log.group
     entries = [entry for entry in run.log.entries if group is None or entry.number < group.number]
     question, *rest = pieces(entries)
     kept = [piece for piece in rest if piece.start >= run.log.ledger.recut]
     messages = [message for piece in (question, *kept) for message in piece.messages]
-    if bound:
-        messages = [message for message in map(without_thinking, messages) if message.content]
-    run.log.window = messages
+    run.log.window, run.closed = messages, 0
     run.measured, run.size = len(messages), Size.of(messages)
 
 
@@ -139,26 +137,33 @@ def _mark(place: int, decision: Decision) -> Decided:
         case Deny(reason):
             return Decided(place, "deny", reason=reason)
         case Answer(value):
-            result = result_of(value, ToolResult("", ""), "resume", "resume")
-            return Decided(place, "answer", value=result.text)
+            return Decided(place, "answer", result=result_of(value, ToolResult("", ""), "resume", "resume"))
 
 
 def finish_group(run: Run, group: Group) -> Flow[None]:
     """Bring the open call group to its end: answer what was decided, run what may run, leave waiting what waits."""
     run.reply = reply_of(group.said)
-    judged: list[tuple[int, Judged]] = []
+    places: list[int] = []
+    judged: list[Judged] = []
     for place in group.open:
         one = yield from _rejudge(run, group, place)
-        if one is None:
-            continue
-        if one.result is not None:
-            yield from _answer(run, place, one)
-            if run.log.ledger.ending is None and one.stop is not None and isinstance(one.stop.verdict, Stop):
-                run.add(Ending("stopped", one.stop.verdict.reason, one.stop.verdict.text))
-        else:
-            judged.append((place, one))
-    jobs = yield from commit(run, judged)
+        if one is not None:
+            places.append(place)
+            judged.append(one)
+    judged, finished = yield from conclude(run, judged)
+    jobs = yield from commit(run, list(zip(places, judged, finished, strict=True)))
     yield from work(run, jobs)
+
+
+def followed(run: Run) -> bool:
+    """Did anything come behind the newest call group? What follows a group is stored with the next reply, so a crash in
+    between left nothing of it: then it is done again.
+    """
+    group = run.log.newest
+    if group is None:
+        return True
+    last = max(group.places)
+    return any(entry.number > last for entry in run.log.entries if isinstance(entry.body, Said))
 
 
 def _rejudge(run: Run, group: Group, place: int) -> Flow[Judged | None]:
@@ -167,13 +172,14 @@ def _rejudge(run: Run, group: Group, place: int) -> Flow[Judged | None]:
     if isinstance(mark, Suspended):
         return None
     if group.said.stop in ("length", "filter", "refusal", "context"):
-        return refused(call, "not run: the reply was cut, so this call may be incomplete")
+        return replace(refused(call, "not run: the reply was cut, so this call may be incomplete"), closes=True)
     if isinstance(mark, Started):
-        return _interrupted(run, call, mark)
+        return _interrupted(run, place, call, mark)
     if isinstance(mark, Decided) and mark.decision == "deny":
         return refused(call, f"denied: {mark.reason}", origin=_decider(run))
     if isinstance(mark, Decided) and mark.decision == "answer":
-        return Judged(call, result=ToolResult(call.id, call.name, (Text(mark.value),)), origin=_decider(run))
+        given = mark.result or ToolResult("")
+        return Judged(call, result=replace(given, call_id=call.id, name=call.name), origin=_decider(run))
     if not isinstance(mark, Decided):
         return (yield from judge(run, call, None))
     approvals = _approvals(run, place)
@@ -195,7 +201,7 @@ def _approvals(run: Run, place: int) -> list[Approve]:
     """All approvals of a call, in order, each with its arguments or else those that were judged when it was asked for."""
     marks = [e.body for e in run.log.entries if isinstance(e.body, Decided) and e.body.place == place]
     texts = [mark.arguments or asked.arguments for mark, asked in zip(marks, _suspensions(run, place), strict=False)]
-    return [Approve(ToolCall("", "", text).arguments) for text in texts]
+    return [Approve(parse_arguments(text)) for text in texts]
 
 
 def _for_tool(run: Run, place: int, approvals: list[Approve]) -> tuple[Decision, ...]:
@@ -204,27 +210,18 @@ def _for_tool(run: Run, place: int, approvals: list[Approve]) -> tuple[Decision,
     return tuple(approval for approval, suspension in asked if suspension.by_tool)
 
 
-def _interrupted(run: Run, call: ToolCall, mark: Started) -> Judged:
+def _interrupted(run: Run, place: int, call: ToolCall, mark: Started) -> Judged:
     """A call that had started when its process died: run again only where its tool says that this does no harm."""
     tool = run.tools.get(call.name)
     (raw,) = mark.arguments
     if tool is None or not tool.idempotent:
-        return refused(call, "interrupted: the call had started, its effect is unknown")
-    return Judged(call, raw, tool=tool, kwargs=tool.validate(ToolCall("", "", raw).arguments))
-
-
-def _answer(run: Run, place: int, one: Judged) -> Flow[None]:
-    """Put the result of a call that does not run into history. What the engine closes is no plugin's matter."""
-    closes = isinstance(run.log.ledger.marks.get(place), Started)
-    finished = Finished(Said(one.message), one.outcome)
-    if not closes:
-        finished = yield from after(run, one.call, one.message, one.origin)
-    run.log.answer(place, finished.said)
-    yield from Emit(ToolEnded(run.round, one.call, finished.result, False)).ask()
-    yield from hooked.tell(finished.said.behind)
-    yield from save(run)
-    if finished.error is not None:
-        raise Ended("failed", type(finished.error).__name__, error=finished.error)
+        return replace(refused(call, "interrupted: the call had started, its effect is unknown"), closes=True)
+    try:
+        kwargs = tool.validate(parse_arguments(raw))
+    except ArgumentsError as error:
+        return refused(call, f"The arguments of {call.name} do not fit any more, so it was not called again: {error}")
+    decisions = _for_tool(run, place, _approvals(run, place))
+    return Judged(call, raw, tool=tool, kwargs=kwargs, decisions=decisions)
 
 
 def reply_of(said: Said) -> Reply:

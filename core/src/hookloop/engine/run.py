@@ -25,7 +25,7 @@ from hookloop_hookspecs.entries import Body, Status
 from hookloop_hookspecs.verdicts import Decision
 
 from ..limits import Limits
-from .effects import Facts
+from .effects import Done, Facts, Job
 from .history import clean_text
 from .log import Log, Slice
 from .past import Past, Size
@@ -82,7 +82,8 @@ class Request:
     """What the caller wants of this run: a `message` starts a turn, None resumes the last one.
 
     `given` are entries that stand in the place of what the memory would load (a history of the caller's, a suspension);
-    then the memory that owns the history is neither read nor written.
+    then the memory that owns the history is neither read nor written (but a turn of `suspended` entries that it holds itself is
+    taken up there).
     """
 
     conversation: str
@@ -94,6 +95,7 @@ class Request:
     output: OutputSpec | None = None
     repeatable: bool = False
     warnings: tuple[str, ...] = ()
+    suspended: bool = False
 
 
 class Ended(Exception):
@@ -136,18 +138,21 @@ class Run:
         self.conversation = request.conversation
         self.past = Past()
         self.log = Log(request.turn_id, 1, [], set())
-        self.home = setup.home if request.given is None else None  # the memory that this run's log is kept by
-        self.inside = self.home is not None and self.home.placement == "inside"
+        self.home: MemoryFacts | None = None  # the memory that this run's log is kept by
+        self.inside = False
+        if request.given is None and setup.home is not None:
+            self.keep_in(setup.home)
         self.facts = setup.provider
         self.lent_from: Facts | None = None  # whose turn it is again after a round that asked another model
         self.window = setup.window
         self.tools: dict[str, Tool] = {}
         self.specs: tuple[ToolSpec, ...] = ()
         self.system = ""
-        # The epoch: everything that makes requests comparable. `size` is that of the open turn's messages in
-        # the window, as far as they were measured.
+        # The epoch: everything that makes requests comparable. `closed` counts the messages of closed turns in the
+        # window; `size` is that of the open turn's, as far as they were `measured`.
         self.epoch = 0
         self.memo: dict[str, object] = {}
+        self.closed = 0
         self.measured = 0
         self.size = Size()
         self.sent = 0
@@ -162,6 +167,8 @@ class Run:
         self.round = 0
         self.begun = 0.0
         self.running = False
+        self.jobs: dict[int, Job] = {}  # that were started and are not history yet
+        self.over: dict[int, Done] = {}  # what those came to, where that is known
         self.entered = False
         self.finishing = False
         self.allowed: frozenset[str] | None = None
@@ -169,11 +176,16 @@ class Run:
         self.partial: list[str] = []
         self.output: object = None
         self.output_text = ""
+        self.output_error: Exception | None = None
         self.asked_again = 0
         self.rounds: dict[int, Sent] = {}
         self.warnings: list[str] = list(request.warnings)
         self.boxes: dict[str, StateBox] = {}
         self.spent: list[tuple[str, Usage]] = []
+
+    def keep_in(self, home: MemoryFacts) -> None:
+        """Keep this run's log in that memory."""
+        self.home, self.inside = home, home.placement == "inside"
 
     @property
     def turn_id(self) -> str:

@@ -47,8 +47,8 @@ def save_outside(run: Run, question: Message | None, answer: Message | None) -> 
     if question is None or answer is None:
         return
     for memory in run.setup.memories:
-        owns = memory.owns and run.request.given is None
-        if (memory.placement == "inside" and owns) or not memory.writes:
+        owns = memory.owns
+        if not memory.writes or (owns and (memory.placement == "inside" or run.home is None)):
             continue
         yield from _store_outside(run, memory, owns, question, answer)
 

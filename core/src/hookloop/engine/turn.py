@@ -75,6 +75,8 @@ def _play(run: Run) -> Flow[Ended]:
     """The phases in order; comes to how the turn ended."""
     try:
         yield from _enter(run)
+        if not resume.followed(run) and run.log.group is None and run.log.newest is not None:
+            yield from after_group(run, run.log.newest, resume.reply_of(run.log.newest.said))
         while True:
             group = run.log.group
             if group is not None:
@@ -105,7 +107,7 @@ def _round(run: Run) -> Flow[None]:
     group = run.log.newest
     yield from work(run, jobs)
     if group is not None:
-        yield from after_group(run, group, asked.reply)
+        yield from after_group(run, group, run.reply)
 
 
 def _again(run: Run, known: PastTurn) -> Outcome:

@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-from hookloop_hookspecs import Ending, Message, Origin, PluginError, Said, Stop, ToolResult
+from hookloop_hookspecs import Message, Origin, PluginError, Said, ToolResult
 from hookloop_hookspecs.events import ToolEnded
 
 from . import hooked
-from .decide import suspend
+from .decide import end, suspend
 from .effects import Done, Emit, Flow, Job, NextResult, Start, StopJobs
 from .history import clean, closing
 from .judge import Judged
-from .merge import Ruling
-from .results import after
+from .results import Finished, after
 from .run import Ended, Run
 from .saving import save
 
@@ -20,54 +19,75 @@ def work(run: Run, jobs: tuple[Job, ...]) -> Flow[None]:
     """Run the jobs to their ends. A Stop or a failing `after_tool` lets no further job start; what runs is answered."""
     if not jobs:
         return
-    left = {job.place: job for job in jobs}
+    run.jobs = {job.place: job for job in jobs}
     run.running = True
     yield from Start(jobs).ask()
     failed: PluginError | None = None
-    stop: Ruling | None = None
-    while left and failed is None and stop is None:
-        done = yield from NextResult().ask()
-        stop, failed = yield from _settle(run, left.pop(done.place), done)
-    if left:
+    while run.jobs and failed is None and not stopped(run):
+        failed = yield from settle(run, (yield from NextResult().ask()))
+    if run.jobs:
         for done in (yield from StopJobs(False).ask()):
-            _, later = yield from _settle(run, left.pop(done.place), done)
+            later = yield from settle(run, done)
             failed = failed or later
-        yield from _unstarted(run, left, stop, failed)
+        yield from _unstarted(run, f"plugin {failed.plugin} failed" if failed else stopped(run))
     run.running = False
-    if stop is not None and run.log.ledger.ending is None and isinstance(stop.verdict, Stop):
-        run.add(Ending("stopped", stop.verdict.reason, stop.verdict.text))
     if failed is not None:
         raise Ended("failed", type(failed).__name__, error=failed)
 
 
-def _settle(run: Run, job: Job, done: Done) -> Flow[tuple[Ruling | None, PluginError | None]]:
-    """One job is over: its result (or suspension) enters history and is stored."""
+def stopped(run: Run) -> str:
+    """Says by whom the turn was told to stop while its calls run; empty where nobody did."""
+    ending = run.log.ledger.ending
+    return f"stopped by {ending.by}" if ending is not None and ending.status == "stopped" else ""
+
+
+def settle(run: Run, done: Done) -> Flow[PluginError | None]:
+    """One job is over: its result (or suspension) enters history and is stored. Gives back what withheld it.
+
+    The job stays in `run.jobs` until its result is history, so that a turn that is left meanwhile still answers it.
+    """
+    job = run.jobs[done.place]
+    run.over[done.place] = done
     if done.warning:
         yield from hooked.warn(run, done.warning)
     if done.question is not None:
         waiting = Judged(job.call, job.raw, question=done.question, expires=done.expires)
         yield from suspend(run, job.place, waiting, by_tool=True)
+        _forget(run, job)
         yield from save(run)
-        return None, None
-    result = ToolResult(job.call.id, job.call.name, done.content, done.is_error, job.raw, done.private)
-    origin = Origin("tool", turn=run.turn_id, round=job.round)
-    finished = yield from after(run, job.call, Message("tool", clean((result,)), origin), origin, ran=True)
+        return None
+    finished = yield from _finished(run, job, done)
     run.log.answer(job.place, finished.said)
+    _forget(run, job)
+    end(run, finished.stop)
     run.collect()
     if run.heard:
-        yield from Emit(ToolEnded(run.round, job.call, finished.result, True, done.seconds)).ask()
+        yield from Emit(ToolEnded(run.round, job.call, finished.result, not done.interrupted, done.seconds)).ask()
         yield from hooked.tell(finished.said.behind)
     yield from save(run)
-    return finished.stop, finished.error
+    return finished.error
 
 
-def _unstarted(run: Run, left: dict[int, Job], stop: Ruling | None, failed: PluginError | None) -> Flow[None]:
+def _finished(run: Run, job: Job, done: Done) -> Flow[Finished]:
+    """The result of a job. One that was lost is the engine's to answer; every other one is put before `after_tool`."""
+    if done.interrupted:
+        message = closing(job.call, "interrupted: the call had started, its effect is unknown")
+        return Finished(Said(message), message.results[0])
+    result = ToolResult(job.call.id, job.call.name, done.content, done.is_error, job.raw, done.private)
+    origin = Origin("tool", turn=run.turn_id, round=job.round)
+    return (yield from after(run, job.call, Message("tool", clean((result,)), origin), origin, ran=True))
+
+
+def _forget(run: Run, job: Job) -> None:
+    del run.jobs[job.place]
+    run.over.pop(job.place, None)
+
+
+def _unstarted(run: Run, why: str) -> Flow[None]:
     """Answer the jobs that never began."""
-    why = f"stopped by {stop.plugin}" if stop is not None else f"plugin {failed.plugin} failed" if failed else "stopped"
-    for place, job in left.items():
+    for job in list(run.jobs.values()):
         message = closing(job.call, f"not run: {why}")
-        run.log.answer(place, Said(message))
-        (result,) = message.results
-        yield from Emit(ToolEnded(run.round, job.call, result, False)).ask()
-    if left:
-        yield from save(run)
+        run.log.answer(job.place, Said(message))
+        _forget(run, job)
+        yield from Emit(ToolEnded(run.round, job.call, message.results[0], False)).ask()
+    yield from save(run)
