@@ -6,6 +6,8 @@ import os
 import sys
 import uuid
 from collections.abc import Callable
+from contextlib import suppress
+from importlib import import_module
 from typing import TYPE_CHECKING, Annotated, Final
 
 import typer
@@ -83,6 +85,9 @@ class Chat:
 
     def go(self) -> None:
         """Read and answer lines until the end of input or `/quit`."""
+        if sys.stdin.isatty():
+            with suppress(ImportError):  # not everywhere; with it `input` edits lines and remembers them
+                import_module("readline")
         self._help()
         while (line := self._line()) is not None:
             if line == "/new":
