@@ -56,3 +56,26 @@ def cut_off(page: Page) -> list[str]:
             .map((box) => box.tagName + ': ' + box.textContent.slice(0, 60))"""
     )
     return found
+
+
+def faint(page: Page) -> list[str]:
+    """Texts whose contrast to what is behind them is below 4.5 (WCAG AA), as far as colours are opaque."""
+    found: list[str] = page.evaluate(
+        """() => {
+          const parse = (text) => { const c = document.createElement('canvas').getContext('2d', { willReadFrequently: true });
+            c.fillStyle = text; c.fillRect(0, 0, 1, 1); return [...c.getImageData(0, 0, 1, 1).data]; };
+          const light = (rgb) => { const [r, g, b] = rgb.slice(0, 3).map((v) => v / 255)
+            .map((v) => v <= 0.03928 ? v / 12.92 : ((v + 0.055) / 1.055) ** 2.4); return 0.2126 * r + 0.7152 * g + 0.0722 * b; };
+          const behind = (box) => { for (let one = box; one; one = one.parentElement) {
+            const rgb = parse(getComputedStyle(one).backgroundColor); if (rgb[3] === 255) return rgb; }
+            return parse('Canvas'); };
+          const own = (box) => [...box.childNodes].some((node) => node.nodeType === 3 && node.textContent.trim());
+          return [...document.querySelectorAll('main *')]
+            .filter((box) => box.offsetParent && own(box) && !box.disabled && !box.closest('.hl-hidden'))
+            .map((box) => { const [a, b] = [light(parse(getComputedStyle(box).color)), light(behind(box))];
+              return [(Math.max(a, b) + 0.05) / (Math.min(a, b) + 0.05), box]; })
+            .filter(([ratio]) => ratio < 4.5)
+            .map(([ratio, box]) => `${ratio.toFixed(2)} ${box.className}: ${box.textContent.slice(0, 40)}`);
+        }"""
+    )
+    return found

@@ -52,6 +52,7 @@ def talk(browser: Browser, site: Served) -> None:
     page.emulate_media(color_scheme="dark")
     shoot(page, "dark")
     page.set_viewport_size(NARROW)
+    enter(page, page.url)
     shoot(page, "narrow", whole=True)
     page.close()
 

@@ -58,7 +58,11 @@ class Served:
         )
         self._reader = threading.Thread(target=self._read)
         self._reader.start()
-        self.url = next(word for word in self.line("http://").split() if word.startswith("http://"))
+        try:
+            self.url = next(word for word in self.line("http://").split() if word.startswith("http://"))
+        except BaseException:
+            self.kill()
+            raise
 
     def _read(self) -> None:
         assert self.process.stdout is not None

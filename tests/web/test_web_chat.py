@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 from playwright.sync_api import BrowserContext, Page, expect
-from web_page import chat, cut_off, enter, say, settled, sideways, timeline
+from web_page import chat, cut_off, enter, faint, say, settled, sideways, timeline
 from web_puppet import EVIL
 from web_server import PUPPET, Serve, Served
 
@@ -52,6 +52,7 @@ def test_an_approval_is_asked_denied_with_a_reason_and_given(page: Page, site: S
     form.get_by_role("button", name="Approve").click()
     expect(chat(page).locator(".k-reply").nth(1)).to_contain_text("edited other.txt")
     expect(form).to_have_count(0)
+    expect(page.get_by_label("Message", exact=True)).to_be_focused()
 
 
 def test_cancel_stops_in_mid_stream_and_the_next_message_works(page: Page, site: Served) -> None:
@@ -163,11 +164,16 @@ def test_nothing_is_cut_at_any_width(page: Page, site: Served, width: int, schem
     page.emulate_media(color_scheme="dark" if scheme == "dark" else "light")
     page.set_viewport_size({"width": width, "height": 844})
     enter(page, site.url)
+    say(page, "rounds 1 3")
+    settled(page)
     say(page, "edit 北京.txt")
     expect(page.get_by_role("form", name="Decide on edit")).to_be_visible()
 
     assert sideways(page) == 0
     assert cut_off(page) == []
+    assert faint(page) == []
+    page.evaluate("document.querySelector('h1 *').style.color = getComputedStyle(document.body).backgroundColor")
+    assert len(faint(page)) == 1, "a faint text would be found"
 
 
 def test_a_trace_is_opened_and_cannot_be_talked_to(page: Page, serve: Serve, site: Served, tmp_path: Path) -> None:
@@ -185,3 +191,22 @@ def test_a_trace_is_opened_and_cannot_be_talked_to(page: Page, serve: Serve, sit
     expect(page.get_by_role("button", name="Send")).to_have_count(0)
     timeline(page).get_by_role("button", name=re.compile("Round 2")).click()
     expect(page.get_by_role("dialog", name="Details")).to_contain_text("Mind the clock.")
+
+
+def test_whatever_a_browser_sends_the_page_goes_on(page: Page, site: Served) -> None:
+    enter(page, site.url)
+    page.evaluate(
+        """() => { const box = getElement(Number(document.querySelector('.hl-console').id.slice(1)));
+          for (const wish of [null, 5, [], {}, { do: 'explode' }, { do: 'say', text: 7 }, { do: 'say', text: 'x', more: 1 },
+            { do: 'open', conversation: '../etc' }, { do: 'decide', call: 'nobody', verdict: 'approve' },
+            { do: 'detail', turn: 'x', what: 3 }, { do: 'cancel' }]) box.ask(wish); }"""
+    )
+    expect(page.get_by_role("alert").filter(has_text="waits no longer")).to_be_visible()
+    page.evaluate(
+        """() => { const box = getElement(Number(document.querySelector('.hl-console').id.slice(1)));
+          for (let at = 0; at < 40; at += 1) box.ask({ do: 'detail', turn: 'x', what: at }); }"""
+    )
+    expect(page.get_by_role("alert").filter(has_text="too much at once")).to_be_visible()
+    page.reload()
+    say(page, "say still here")
+    expect(chat(page).locator(".k-reply")).to_contain_text("still here")

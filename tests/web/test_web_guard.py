@@ -85,7 +85,7 @@ def test_a_page_is_not_framed_and_loads_nothing_from_elsewhere(client: httpx.Cli
     assert "frame-ancestors 'none'" in policy
     assert "default-src 'self'" in policy
     cookie = answer.headers["set-cookie"]
-    assert all(part in cookie for part in ("hookloop_session=", "HttpOnly", "SameSite=Strict"))
+    assert all(part in cookie for part in ("hookloop_session=", "HttpOnly", "SameSite=Lax"))
 
 
 def test_a_conversation_of_another_session_is_not_yours(client: httpx.Client) -> None:

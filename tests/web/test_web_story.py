@@ -193,7 +193,13 @@ def test_limits_failures_and_verdicts_are_told() -> None:
     assert lines["decision"] == ("again", "Deny not now")
     assert "rounds" in lines["limit_reached"][1]
     assert (turn["status"], turn["used_rounds"], turn["used_calls"]) == ("limit", 1, 1)
-    assert shown_limits(Limits(rounds=1, tokens=5)) == {"rounds": 1, "calls": 150, "tokens": 5, "cost": None}
+    assert shown_limits(Limits(rounds=1, tokens=5)) == {
+        "rounds": 1,
+        "calls": 150,
+        "tokens": 5,
+        "cost": None,
+        "seconds": None,
+    }
 
 
 def test_rooms_decide_refuse_and_close() -> None:
@@ -220,6 +226,11 @@ def test_rooms_decide_refuse_and_close() -> None:
             assert await rooms.listing("you") == []
             assert (rooms.may_open("me", mine), rooms.may_open("you", mine)) == (True, False)
             assert await rooms.newest("me") == mine
+            shared = Rooms(agent, describe, shared=True)
+            assert shared.may_open("you", mine)
+            assert not shared.may_open("you", "../" + mine)
+            assert [one["title"] for one in await shared.listing("you")] == ["drop it"]
+            assert await shared.newest("you") != mine, "shared, but not opened unasked"
             await rooms.close()
 
     asyncio.run(run())

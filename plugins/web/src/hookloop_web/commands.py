@@ -40,7 +40,8 @@ def describe(event: Event, conversation: str, turn: str) -> Told:
 
 def shown_limits(limits: Limits) -> Mapping[str, float | None]:
     """The limits that the page has gauges for."""
-    return {"rounds": limits.rounds, "calls": limits.tool_calls, "tokens": limits.tokens, "cost": limits.cost}
+    shown = {"rounds": limits.rounds, "calls": limits.tool_calls, "tokens": limits.tokens, "cost": limits.cost}
+    return {**shown, "seconds": limits.seconds}
 
 
 def web(

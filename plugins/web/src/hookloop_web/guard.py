@@ -2,7 +2,8 @@
 
 The rules. A page in another site's tab may not use this one (Host and Origin are compared). Bound beyond this machine, a
 token is needed. Bodies are bounded before they are read. Each client has a bucket of requests. Every browser has a
-session, a random cookie that scripts cannot read.
+session, a random cookie that scripts cannot read; it comes along when a link from elsewhere is followed (SameSite=Lax), else that
+would begin a new session, and nothing but a GET is let in that way.
 """
 
 from __future__ import annotations
@@ -71,7 +72,7 @@ class Guard:
         known = cookies.get(SESSION, "")
         session = known if len(known) >= 20 else secrets.token_urlsafe(24)
         scope[SCOPE_KEY] = session
-        cookie = "" if session == known else f"{SESSION}={session}; Path=/; HttpOnly; SameSite=Strict; Max-Age=31536000"
+        cookie = "" if session == known else f"{SESSION}={session}; Path=/; HttpOnly; SameSite=Lax; Max-Age=31536000"
         await self.app(scope, self._bounded(receive), _with_headers(send, cookie))
 
     def _refusal(self, scope: Scope, headers: Headers, cookies: Mapping[str, str]) -> Response | None:
@@ -96,7 +97,7 @@ class Guard:
         rest = urlencode([(name, value) for name, value in query if name != "token"])
         path = "/" + scope["path"].lstrip("/")
         answer = RedirectResponse(path + (f"?{rest}" if rest else ""), 303)
-        answer.set_cookie(TOKEN, given, httponly=True, samesite="strict", max_age=31_536_000)
+        answer.set_cookie(TOKEN, given, httponly=True, samesite="lax", max_age=31_536_000)
         return answer
 
     def _bounded(self, receive: Receive) -> Receive:

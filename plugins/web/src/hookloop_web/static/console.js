@@ -98,6 +98,12 @@ export default {
       this.draft = "";
       this.follow(true);
     },
+    // The form that had the focus goes away, so the focus goes to where one writes.
+    decide(decision) {
+      this.notice = "";
+      this.ask({ do: "decide", ...decision });
+      this.$refs.draft?.focus();
+    },
     enter(event) {
       if (event.isComposing || event.shiftKey) return;
       event.preventDefault();
@@ -128,7 +134,7 @@ export default {
             <template v-for="text in examples" :key="text"><br><button type="button" class="hl-link" @click="draft = text; say()">{{ text }}</button></template></p>
           <template v-for="turn in turns" :key="turn.id">
             <ul :class="['hl-blocks', { 'is-long': turn.blocks.length > 60 }]"><ChatBlock v-for="block in visible(turn)" :key="block.key" :block="block" :busy="room.running || room.readonly"
-              @decide="ask({ do: 'decide', ...$event })" @detail="ask({ do: 'detail', ...$event })"/></ul>
+              @decide="decide" @detail="ask({ do: 'detail', ...$event })"/></ul>
             <p v-if="ending(turn)" :class="['hl-ending', 'is-' + turn.status]">{{ ending(turn) }}</p>
           </template>
           <ul v-if="unread.length" class="hl-blocks"><li v-for="(text, at) in unread" :key="at" class="hl-block o-user is-unread">
@@ -141,7 +147,7 @@ export default {
         <p class="hl-notice" role="alert">{{ notice }}</p>
         <form v-if="!room.readonly" class="hl-compose" @submit.prevent="say">
           <label class="hl-hidden" for="hl-draft">Message</label>
-          <textarea id="hl-draft" v-model="draft" rows="2" maxlength="200000" @keydown.enter="enter" @keydown.esc="room.running && ask({ do: 'cancel' })"
+          <textarea id="hl-draft" ref="draft" v-model="draft" rows="2" maxlength="200000" @keydown.enter="enter" @keydown.esc="room.running && ask({ do: 'cancel' })"
             :placeholder="room.running ? 'A message into the running turn' : 'A message (Enter sends, Shift+Enter breaks the line)'"></textarea>
           <button type="submit" class="hl-primary" :disabled="!loaded">Send</button>
           <button type="button" :disabled="!room.running" @click="ask({ do: 'cancel' })">Cancel</button>

@@ -89,6 +89,7 @@ export const Gauges = {
   computed: {
     list() {
       const used = { rounds: this.turn.used_rounds, calls: this.turn.used_calls, tokens: this.turn.tokens, cost: this.turn.cost };
+      if (this.limits.seconds != null) used.seconds = this.turn.rounds.reduce((sum, round) => sum + (round.seconds || 0) + (round.tools || 0), 0);
       return Object.entries(used).filter(([name, value]) => value != null || this.limits[name] != null).map(([name, value]) => {
         const most = this.limits[name];
         return { name, value: value || 0, most, share: most ? Math.min(1, (value || 0) / most) : 0 };
