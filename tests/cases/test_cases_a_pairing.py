@@ -7,9 +7,9 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
-from cases import EVERYWHERE, FEW, Place, shown
 from scenarios import Hooked
 
+from cases import EVERYWHERE, FEW, Place, shown
 from hookloop import Agent, ToolError, tool
 from hookloop.testing import ScriptedProvider, call, say
 from hookloop_hookspecs import Batch, Entry, Message, Said, ToolCall, ToolResult
@@ -175,7 +175,7 @@ def test_A14_some_of_the_stored_calls_have_results(place: Place) -> None:
     with place.stage(say("fine"), tools=[search([])]) as stage:
         seed(stage.memory, Message.user("U1"), two, result("ca"))
         stage.run("U2")
-        assert [text for kind, text in stage.sent[0] if kind == "result"][0] == "r"
+        assert next(text for kind, text in stage.sent[0] if kind == "result") == "r"
         assert [kind for kind, _ in stage.sent[0]] == ["user", "call", "call", "result", "result", "user"]
 
 

@@ -7,10 +7,10 @@ import threading
 from typing import Any
 
 import pytest
-from cases import EVERYWHERE, FEW, ON_WIRES, Place, few
 from scenarios import Hooked
 from wires import CHAT, RESPONSES
 
+from cases import EVERYWHERE, FEW, ON_WIRES, Place, few
 from hookloop import Limits, tool
 from hookloop.testing import call, say
 from hookloop_hookspecs import Deny, Image, Narrow, Stop, Suspend, Text
@@ -38,7 +38,7 @@ def test_C01_an_unknown_tool_is_named_with_those_there_are(place: Place) -> None
 
 
 @pytest.mark.parametrize("name", [" ", "get site", "get_site\n", "x" * 300, "final_list", "Get_Site", "ünïcode"])
-@pytest.mark.parametrize("place", (*few(None)[1:3], *ON_WIRES), ids=str)
+@pytest.mark.parametrize("place", [*few(None)[1:3], *ON_WIRES], ids=str)
 def test_C01_odd_names_are_unknown_tools_too(place: Place, name: str) -> None:
     with place.stage(call(name, id="c1"), say("ok"), tools=[get_site]) as stage:
         assert stage.run().text == "ok"
@@ -87,7 +87,9 @@ def test_C04_C06_C07_arguments_that_do_not_fit_are_an_error_result(place: Place,
         assert len(errors(stage.outcome)[0]) < 3000
 
 
-@pytest.mark.parametrize("value", [{"s": {2, 1}}, object(), b"\xff", (x for x in "ab"), float("nan"), [], None, "", {}, 0])
+@pytest.mark.parametrize(
+    "value", [{"s": {2, 1}}, object(), b"\xff", (x for x in "ab"), float("nan"), [], None, "", {}, 0]
+)
 @pytest.mark.parametrize("place", few(None), ids=str)
 def test_C09_C11_whatever_a_tool_returns_is_one_result(place: Place, value: Any) -> None:
     ran: list[int] = []
@@ -159,8 +161,7 @@ class Three:
 
         async def aslow() -> str:
             """Slow."""
-            while not self.failed.is_set():
-                await asyncio.sleep(0.001)
+            assert await asyncio.to_thread(self.failed.wait, 20)
             self.completed.append("slow")
             return "slow"
 
@@ -300,7 +301,8 @@ NEVER: dict[str, tuple[str, str, list[Any]]] = {
 }
 """Ways in which a call never runs: name, arguments, plugins."""
 UNJUDGED = pytest.mark.xfail(
-    strict=True, reason="judge.py: unknown and unreadable calls are refused before _limit is asked, so no call limit holds"
+    strict=True,
+    reason="judge.py: unknown and unreadable calls are refused before _limit is asked, so no call limit holds",
 )
 
 

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import pairwise
 from typing import Any
 
 import pytest
-from cases import EVERYWHERE, FEW, Line, Place, few, shown
 from scenarios import EDIT, Hooked, failing, tools
 
+from cases import EVERYWHERE, FEW, Line, Place, few, shown
 from hookloop import Agent, tool
 from hookloop.memory import InProcessMemory
 from hookloop.testing import ScriptedProvider, call, say
@@ -141,7 +142,7 @@ def test_D07_with_plugins_that_contribute_everywhere(place: Place) -> None:
         for n in range(4):
             stage.run(f"u{n}")
             sizes.append(len(stage.entries()))
-        assert len({b - a for a, b in zip(sizes, sizes[1:], strict=False)}) == 1
+        assert len({b - a for a, b in pairwise(sizes)}) == 1
         assert len([m for m in stage.stored() if m.text == "note"]) == 4
         assert [m.text for m in stage.stored() if m.text.startswith("n=")] == ["n=1", "n=2", "n=3", "n=4"]
 
