@@ -98,6 +98,16 @@ def read_trace(lines: Iterable[str], source: str = "trace") -> Iterator[Traced]:
         raise waiting
 
 
+def whole_requests(trace: Iterable[Traced]) -> Iterator[tuple[Traced, list[dict[str, Any]]]]:
+    """Each request of a trace with all its messages, as plain values: those of the one before it, and its own new ones."""
+    last: dict[str, list[dict[str, Any]]] = {}
+    for line in trace:
+        if line.kind == "request_sent":
+            new = line.data["messages"]
+            last[line.turn] = last.get(line.turn, [])[: line.data["size"] - len(new)] + new
+            yield line, last[line.turn]
+
+
 def _traced(line: str) -> Traced:
     data = json.loads(line)
     if data.pop("v") != VERSION:
