@@ -12,7 +12,7 @@ from scenarios import Hooked
 
 from hookloop import Agent, tool
 from hookloop.testing import ScriptedProvider, Spy, assert_valid_history, call, say
-from hookloop_hookspecs import ConfigError, PluginError, Window, hookimpl
+from hookloop_hookspecs import ConfigError, Narrow, PluginError, Replace, Window, hookimpl
 
 LENIENT = (
     "register_tools",
@@ -168,7 +168,6 @@ class Around:
         setattr(self, hook, hookimpl(wrapper=True)(implementation))
 
 
-@pytest.mark.xfail(strict=True, reason="a wrapper around a hook drops the failures that were skipped inside it")
 @each_way
 def test_a_skipped_failure_is_told_inside_a_wrapper_too(way: str) -> None:
     with agent(Around("before_round"), Spy("before_round", name="p").fails("before_round"), on_error="skip") as made:
@@ -190,7 +189,6 @@ class Breaks:
         setattr(self, hook, hookimpl(wrapper=True)(implementation))
 
 
-@pytest.mark.xfail(strict=True, reason="policies do not reach wrappers, so one of them can fail a turn that is over")
 @each_way
 @pytest.mark.parametrize("hook", ["recall", "after_turn"])
 def test_a_wrapper_of_an_observer_never_ends_a_turn(way: str, hook: str) -> None:
@@ -199,7 +197,6 @@ def test_a_wrapper_of_an_observer_never_ends_a_turn(way: str, hook: str) -> None
     assert outcome.status == "done"
 
 
-@pytest.mark.xfail(strict=True, reason="policies do not reach wrappers")
 @each_way
 def test_a_wrapper_has_its_plugins_policy(way: str) -> None:
     with agent(Breaks("before_round"), Spy("before_round", name="inner"), on_error="skip") as made:
@@ -208,7 +205,6 @@ def test_a_wrapper_has_its_plugins_policy(way: str) -> None:
     assert any("the wrapper broke" in warning for warning in outcome.warnings)
 
 
-@pytest.mark.xfail(strict=True, reason="discovery knows specname, the facade refuses it")
 def test_a_hook_may_have_another_name_than_its_function() -> None:
     class Named:
         name = "named"
@@ -223,7 +219,6 @@ def test_a_hook_may_have_another_name_than_its_function() -> None:
     assert provider.requests[0].messages[-1].text == "looked"
 
 
-@pytest.mark.xfail(strict=True, reason="an async wrapper is taken at start-up and fails in each turn")
 def test_an_async_wrapper_is_refused_at_start_up() -> None:
     class Odd:
         name = "odd"
@@ -297,3 +292,49 @@ def test_an_observer_that_fails_at_each_event_is_warned_of_once(way: str) -> Non
     assert [warning for warning in outcome.warnings if "eye" in warning] == [
         "eye.on_event: RuntimeError: eye was told to fail"
     ]
+
+
+CONFLICTS = {
+    "after_tool": (Replace("one"), Replace("two")),
+    "after_reply": (Replace("one"), Replace("two")),
+    "before_tool": (Replace({"path": "b"}), Replace({"path": "c"})),
+    "before_turn": (Replace("one"), Replace("two")),
+    "before_round": (Narrow(tool_choice="none"), Narrow(tool_choice="required")),
+}
+
+
+@pytest.mark.xfail(strict=True, reason="that two plugins change the same thing is told nowhere")
+@each_way
+@pytest.mark.parametrize("hook", CONFLICTS)
+def test_two_plugins_that_change_the_same_thing_in_a_round_are_told_of(way: str, hook: str) -> None:
+    eye = Spy("on_event", name="eye")
+    plugins = [Spy(hook, name=name).returns(hook, value) for name, value in zip("ab", CONFLICTS[hook], strict=True)]
+    with agent(eye, *plugins) as made:
+        go(made, way, "Edit.")
+    told = [getattr(event, "text", "") for event in eye.events("warned")]
+    assert any("'a'" in text and "'b'" in text for text in told)
+
+
+@each_way
+def test_the_same_wish_of_two_plugins_is_no_conflict(way: str) -> None:
+    plugins = [Spy("before_round", name=name).returns("before_round", Narrow(tool_choice="none")) for name in "ab"]
+    with agent(*plugins, script=[say("ok")]) as made:
+        outcome = go(made, way, "Edit.")
+    assert outcome.warnings == ()
+
+
+@pytest.mark.xfail(strict=True, reason="what was said about a reply stands behind its open calls while the turn waits")
+@each_way
+@pytest.mark.parametrize("hook", ["after_reply", "after_tool"])
+def test_the_history_of_a_turn_that_waits_is_valid_whatever_was_said_about_its_reply(way: str, hook: str) -> None:
+    @tool(needs_approval=True)
+    def pay() -> str:
+        """Pay."""
+        return "paid"
+
+    spy = Spy(hook, name="p").always(hook, "noted")
+    provider = ScriptedProvider([EDIT, call("pay", id="c2")], say("ok"))
+    with Agent(provider, tools=[edit, pay], plugins=[spy]) as made:
+        outcome = go(made, way, "Edit and pay.", conversation="c")
+        assert outcome.status == "suspended"
+        assert_valid_history(outcome, tail=True)
