@@ -227,7 +227,7 @@ def test_an_async_wrapper_is_refused_at_start_up() -> None:
         async def before_round(self) -> Any:
             yield
 
-    with pytest.raises(ConfigError, match=r"odd.*async"), Agent(ScriptedProvider(), plugins=[Odd()]):
+    with pytest.raises(ConfigError, match=r"(?s)odd.*generator"), Agent(ScriptedProvider(), plugins=[Odd()]):
         pass
 
 
@@ -279,7 +279,9 @@ def test_a_reviewer_says_not_yet_within_the_limits(way: str) -> None:
 def test_every_plugin_is_closed_whatever_another_does() -> None:
     spies = [Spy("close", name=name) for name in "abc"]
     spies[1].fails("close")
-    Agent(ScriptedProvider(), plugins=spies).close()
+    made = Agent(ScriptedProvider(), plugins=spies)
+    with pytest.warns(ResourceWarning, match=r"b\.close: b was told to fail"):
+        made.close()
     assert [len(spy.calls) for spy in spies] == [1, 1, 1]
 
 

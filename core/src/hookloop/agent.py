@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import os
 import uuid
+import warnings
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, Self
@@ -28,6 +30,9 @@ from .given import conversation_of, history_of, message_of, suspension_of
 from .hooks import Hooks
 from .limits import Limits
 from .structured import output_spec
+
+STORES = 8
+"""Threads for stores that block, in async runs; apart from those of tools, so that tools cannot keep a turn from storing."""
 
 if TYPE_CHECKING:
     from .drivers.asynchronous import AsyncRun
@@ -82,15 +87,17 @@ class Agent:
             scope=scope,
             on_pending=on_pending,
         )
-        self._world = self._world_of(parts.registered)
+        self._process = os.getpid()
+        self._world = self._world_of(Hooks(parts.registered, self.config.order))
         self._setup = replace(self._setup, hooks=self._world.hooks.names)
 
-    def _world_of(self, registered: Sequence[Any]) -> World:
+    def _world_of(self, hooks: Hooks) -> World:
         table = self.config.tools
         return World(
-            Hooks(registered, self.config.order),
+            hooks,
             self._resolve,
             Workers(table.workers),
+            Workers(STORES),
             Portal(),
             Heart(self._setup.lease / 3),
             timeout=table.timeout,
@@ -115,7 +122,8 @@ class Agent:
             self._providers.setdefault(reference_of(provider), provider)
             return provider
         if provider not in self._providers:
-            self._providers[provider] = discovery.configured_provider(provider, self.config)
+            made = discovery.configured_provider(provider, self.config)
+            self._providers[provider] = self._providers[reference_of(made)] = made  # it may call itself something else
         return self._providers[provider]
 
     def run(
@@ -202,6 +210,20 @@ class Agent:
         return _async_run()(self._open(), self._setup, _resumption(conversation, decisions, output), deps)
 
     @property
+    def limits(self) -> Limits:
+        """The limits of each turn."""
+        return self._setup.limits
+
+    @property
+    def model(self) -> str:
+        """The reference of the model that turns begin with."""
+        return self._setup.provider.reference
+
+    def order(self, hook: str) -> list[str]:
+        """The names of the plugins that implement a hook, in the order they are asked."""
+        return self._world.hooks.order(hook)
+
+    @property
     def keeper(self) -> Keeper:
         """The keeper's tools for the memory that owns the histories: list, messages, export, restore, fork, delete."""
         from .keeper import Keeper
@@ -221,31 +243,50 @@ class Agent:
     def _open(self) -> World:
         if self._closed:
             raise ConfigError("this agent is closed; make another one")
+        if self._process != os.getpid():  # a fork has none of the threads, and is another owner
+            self._process = os.getpid()
+            self._setup = replace(self._setup, owner=owner())
+            self._world = self._world_of(self._world.hooks)
         return self._world
 
     def close(self) -> None:
-        """End running turns, close plugins and providers, end all threads. May be called twice."""
+        """End running turns and wait for them, close plugins and providers, end all threads. May be called twice.
+
+        Turns of an event loop that runs in this very thread cannot be waited for here; use `aclose` there.
+        """
         if self._closed:
             return
         self._closed = True
-        for live in list(self._world.live.values()):
-            live.cancel()
-        close_plugins(self._world)
-        for provider in self._providers.values():
-            _close(provider)
+        self._world.end_turns()
+        self._finish()
+
+    def _finish(self) -> None:
+        """Close everything, whatever fails; what failed is a warning."""
+        problems = close_plugins(self._world)
+        for provider in set(self._providers.values()):
+            problems += _closed(provider)
         self._world.heart.close()
+        self._world.stores.close(self._world.grace)
         self._world.portal.close()
-        self._world.workers.close(self._world.grace)
+        left = self._world.workers.close(self._world.grace)
+        problems += [f"{tool} still runs in its thread, though the agent is closed" for tool in left]
+        for problem in problems:
+            warnings.warn(problem, ResourceWarning, stacklevel=3)
 
     async def aclose(self) -> None:
         """`close` in an event loop; also closes what async calls hold."""
         if self._closed:
             return
-        for provider in self._providers.values():
+        self._closed = True
+        await self._world.aend_turns()
+        for provider in set(self._providers.values()):
             aclose = getattr(provider, "aclose", None)
             if aclose is not None:
-                await aclose()
-        self.close()
+                with suppress(Exception):  # `close` comes next, and says what does not close
+                    await aclose()
+        import asyncio
+
+        await asyncio.to_thread(self._finish)
 
     def __enter__(self) -> Self:
         return self
@@ -267,10 +308,15 @@ def _async_run() -> type[AsyncRun]:
     return AsyncRun
 
 
-def _close(provider: Any) -> None:
+def _closed(provider: Any) -> list[str]:
+    """Close a provider; gives back what went wrong, in words."""
     close = getattr(provider, "close", None)
-    if close is not None:
-        close()
+    try:
+        if close is not None:
+            close()
+    except Exception as error:
+        return [f"provider {reference_of(provider)} did not close: {type(error).__name__}: {error}"]
+    return []
 
 
 def _tools(tools: Sequence[Any]) -> tuple[Tool, ...]:
@@ -293,16 +339,16 @@ def _request(
 ) -> tuple[Request, Any]:
     message = message_of(prompt)
     turn = turn_id or uuid.uuid4().hex
-    warnings: list[str] = []
+    noted: list[str] = []
     request = Request(
         conversation_of(conversation),
         turn,
         uuid.uuid4().hex,
         message,
-        given=history_of(history, turn, warnings) if history is not None else None,
+        given=history_of(history, turn, noted) if history is not None else None,
         output=output_spec(output) if output is not None else None,
         repeatable=turn_id is not None,
-        warnings=tuple(warnings),
+        warnings=tuple(noted),
     )
     return request, deps
 

@@ -37,7 +37,9 @@ def config_of(config: Config | Mapping[str, Any] | None, parameters: Mapping[str
 
 def assemble(config: Config, plugins: Sequence[object], memory: Any) -> Parts:
     """Load and order what an agent is made of. Raises `ConfigError`."""
-    by_name = bool(config.path or config.auto or config.plugins or config.order) or any(isinstance(one, str) for one in plugins)
+    by_name = bool(config.path or config.auto or config.plugins or config.order) or any(
+        isinstance(one, str) for one in plugins
+    )
     activation = discovery.activate(config, plugins, look=by_name)
     activation.check(strict=config.strict)
     hooks = [

@@ -33,6 +33,16 @@ HOOKS = tuple(name for name in vars(specs) if hasattr(getattr(specs, name), f"{P
 _FOLDS: Mapping[str, Callable[[Any, Any, str, str], object]] = {"reply": reply_of, "result": result_of}
 
 
+STORED = frozenset({"load_memory", "persist_memory"})
+"""Hooks that belong to a memory; nothing stands around them."""
+
+
+def _no_wrapper(plugin: str, hook: str) -> str:
+    if hook in STORED:
+        return f"plugin {plugin!r} wraps {hook}, which belongs to a memory alone"
+    return f"plugin {plugin!r}: the wrapper around {hook} must be a plain generator function, not an async one"
+
+
 @dataclass(frozen=True, slots=True)
 class Awaiting:
     """A coroutine of a plugin, with the plugin's timeout in seconds."""
@@ -134,6 +144,8 @@ class Hooks:
                 raise ConfigError(
                     f"plugin {owner.name!r}: {hook} is an old-style hookwrapper; use hookimpl(wrapper=True)"
                 )
+            if impl.wrapper and (hook in STORED or not inspect.isgeneratorfunction(impl.function)):
+                raise ConfigError(_no_wrapper(owner.name, hook))
             first = -1 if impl.tryfirst else 1 if impl.trylast else 0
             made = Implementation(owner, impl.function, impl.argnames, first)
             (chain.wrappers if impl.wrapper else chain.plain).append(made)
@@ -167,7 +179,7 @@ class Hooks:
         plain = _plain(chain.plain, hook, arguments, view, fold)
         if not chain.wrappers:
             return (yield from plain)
-        return (yield from _wrapped(chain.wrappers, plain, arguments, view))
+        return (yield from _wrapped(chain.wrappers, plain, hook, arguments, view))
 
     def one(self, plugin: str, hook: str, arguments: Mapping[str, object]) -> Waits:
         """Ask one plugin's implementation (a memory's) and give back its value; what it raises is raised."""
@@ -256,33 +268,50 @@ def _failed(owner: Registered, hook: str) -> tuple[bool, bool]:
 
 
 def _wrapped(
-    wrappers: Sequence[Implementation], plain: Asked, arguments: Mapping[str, object], view: Callable[[str], object]
+    wrappers: Sequence[Implementation],
+    plain: Asked,
+    hook: str,
+    arguments: Mapping[str, object],
+    view: Callable[[str], object],
 ) -> Asked:
     """Run the plain implementations inside the wrappers. Every teardown runs, whatever the others raise."""
     opened: list[tuple[Implementation, Generator[None, Any, Any]]] = []
-    failed: BaseException | None = None
-    returned: list[Returned] = []
-    try:
-        for one in wrappers:
-            generator = one.call({**arguments, "turn": view(one.owner.name)})
+    returned: list[Returned] | None = None
+    for one in wrappers:
+        generator = one.call({**arguments, "turn": view(one.owner.name)})
+        try:
             next(generator)
-            opened.append((one, generator))
+        except (Exception, StopIteration) as error:
+            returned = [_failure(one, hook, error)]
+            break
+        opened.append((one, generator))
+    if returned is None:
         returned = yield from plain
-    except Exception as error:
-        failed = error
-        returned = [Returned(one.owner.name, one.owner.version, error=error)]
+    else:
+        plain.close()
     for one, generator in reversed(opened):
-        first = next((got for got in returned if got.error is not None and not got.skip), None)
-        failed = first.error if first is not None else None
-        returned = _torn_down(one, generator, returned, failed)
+        returned = _torn_down(one, hook, generator, returned)
     return returned
 
 
-def _torn_down(
-    one: Implementation, generator: Generator[None, Any, Any], returned: list[Returned], failed: BaseException | None
-) -> list[Returned]:
-    """Let one wrapper see the returns (or the failure) and change them; what it changes is attributed to it."""
+def _failure(one: Implementation, hook: str, error: BaseException) -> Returned:
+    """A failing implementation, with what its plugin's policy says."""
     owner = one.owner
+    if isinstance(error, StopIteration):
+        error = PluginError(owner.name, hook, "a wrapper yields exactly once")
+    skip, off = _failed(owner, hook)
+    return Returned(owner.name, owner.version, error=error, skip=skip, off=off)
+
+
+def _torn_down(
+    one: Implementation, hook: str, generator: Generator[None, Any, Any], returned: list[Returned]
+) -> list[Returned]:
+    """Let one wrapper see the returns (or the failure) and change them; what it changes is attributed to it. Failures that
+    were skipped inside it stay told.
+    """
+    owner = one.owner
+    skipped = [got for got in returned if got.error is not None and got.skip]
+    failed = next((got.error for got in returned if got.error is not None and not got.skip), None)
     kept = [got for got in returned if got.error is None]
     try:
         if failed is not None:
@@ -290,14 +319,11 @@ def _torn_down(
         else:
             generator.send([got.value for got in kept])
     except StopIteration as stop:
-        return _attributed(owner, kept, stop.value)
+        return [*skipped, *_attributed(owner, kept, stop.value)]
     except Exception as error:
-        if error is failed:
-            return returned
-        return [Returned(owner.name, owner.version, error=error)]
+        return returned if error is failed else [*skipped, _failure(one, hook, error)]
     generator.close()
-    problem = PluginError(owner.name, one.function.__name__, "a wrapper yields exactly once")
-    return [Returned(owner.name, owner.version, error=problem)]
+    return [*skipped, _failure(one, hook, StopIteration())]
 
 
 def _attributed(owner: Registered, before: list[Returned], value: object) -> list[Returned]:
@@ -319,9 +345,10 @@ def check_spelling(one: Registered) -> None:
         if name.startswith("__"):
             continue
         method = inspect.getattr_static(one.plugin, name, None)
-        marked = hasattr(getattr(method, "__func__", method), f"{PROJECT}_impl")
-        if marked and name not in HOOKS:
-            raise ConfigError(_unknown_hook(one.name, name))
+        marks = getattr(getattr(method, "__func__", method), f"{PROJECT}_impl", None)
+        hook = (marks.get("specname") or name) if isinstance(marks, dict) else name
+        if marks is not None and hook not in HOOKS:
+            raise ConfigError(_unknown_hook(one.name, hook))
 
 
 def _unknown_hook(plugin: str, name: str) -> str:

@@ -30,10 +30,10 @@ from hookloop_hookspecs import Message, ModelRequest, Outcome, ProviderError, Re
 from hookloop_hookspecs.errors import Cancelled
 from hookloop_hookspecs.events import Event
 
-from .base import WAITS, Base, foreign, last_reply, reference_of, whole
-from .edges import call_async, complete, sleep_async
-from .jobs import Invoke, Schedule, TimedOut, aplay, body, context_of
-from .workers import Task
+from .base import WAITS, Base, foreign, last_reply, no_abort, reference_of, whole
+from .edges import aplay, awaited, call_async, complete, sleep_async
+from .jobs import Invoke, Schedule, TimedOut
+from .workers import Task, Workers
 
 
 class AsyncRun(Base):
@@ -54,6 +54,7 @@ class AsyncRun(Base):
         self._scope: anyio.CancelScope | None = None
         self._loop: asyncio.AbstractEventLoop | None = None
         self._gone: BaseException | None = None
+        self._woken = asyncio.Event()
         self._timer: asyncio.TimerHandle | None = None
         self._renewing: asyncio.Future[None] | None = None
         self.live.wake = self._wake
@@ -147,7 +148,7 @@ class AsyncRun(Base):
             self._gone = gone
             self._leaving, self._error = True, Cancelled()
             await self._drop_stream()
-        except (Exception, Cancelled) as error:
+        except BaseException as error:
             self._error = error
 
     async def _cancellable(self, effect: Effect[Any]) -> Any:
@@ -185,6 +186,7 @@ class AsyncRun(Base):
                     await asyncio.wait({task})
                 except asyncio.CancelledError as gone:
                     self._gone = gone
+                    self._woken.set()
         return task.result()
 
     def _wake(self) -> None:
@@ -193,6 +195,7 @@ class AsyncRun(Base):
             self._loop.call_soon_threadsafe(self._leave_scope)
 
     def _leave_scope(self) -> None:
+        self._woken.set()
         if self._scope is not None and not self._leaving:
             self._scope.cancel()
 
@@ -239,20 +242,18 @@ class AsyncRun(Base):
 
     async def _await(self, step: Awaiting | Blocking) -> Any:
         if isinstance(step, Blocking):
-            return await self._in_thread(step.function, "store")
-        limit = asyncio.timeout(step.timeout)
-        try:
-            async with limit:
-                return await step.awaitable
-        except TimeoutError:
-            if limit.expired():
-                raise TimeoutError(f"no answer within {step.timeout:g} s") from None
-            raise
+            return await self._in_thread(self.world.stores, step.function, "store")
+        return await awaited(step)
 
     async def _in_thread(
-        self, function: Callable[[], Any], what: str, keep: Callable[[Task], None] | None = None
+        self,
+        pool: Workers,
+        function: Callable[[], Any],
+        what: str,
+        keep: Callable[[Task], None] | None = None,
+        begin: Callable[[], None] | None = None,
     ) -> Any:
-        """Call a blocking function on a worker thread and wait for it."""
+        """Call a blocking function on a worker thread and wait for it. `begin` is called here once it runs there."""
         loop = asyncio.get_running_loop()
         future: asyncio.Future[Any] = loop.create_future()
 
@@ -266,6 +267,8 @@ class AsyncRun(Base):
 
         def run() -> None:
             value, error = None, None
+            if begin is not None:
+                loop.call_soon_threadsafe(begin)
             try:
                 value = function()
             except BaseException as raised:  # whatever it is belongs to the task that waits
@@ -273,7 +276,7 @@ class AsyncRun(Base):
             if not loop.is_closed():
                 loop.call_soon_threadsafe(settle, value, error)
 
-        task = self.world.workers.submit(run, what)
+        task = pool.submit(run, what)
         if keep is not None:
             keep(task)
         return await future
@@ -290,10 +293,11 @@ class AsyncRun(Base):
             return
         source = provider.stream(request)
         try:
-            while (piece := await self._in_thread(lambda: next(source, None), "stream")) is not None:
+            while (piece := await self._in_thread(self.world.stores, lambda: next(source, None), "stream")) is not None:
                 yield piece
         finally:
-            await self._in_thread(source.close, "stream")
+            getattr(provider, "abort", no_abort)(request)
+            await self._in_thread(self.world.stores, source.close, "stream")
 
     async def _next(self) -> Any:
         try:
@@ -328,9 +332,7 @@ class AsyncRun(Base):
 
     def _start_ready(self) -> None:
         for job in self._schedule.ready():
-            context = context_of(job, self.conversation, self.turn_id, self.deps, self.live.stop_tools)
-            steps = body(job, context, self.world.detailed, self.world.timeout)
-            self._tasks[job.place] = asyncio.ensure_future(self._work(job, steps))
+            self._tasks[job.place] = asyncio.ensure_future(self._work(job, self._body(job)))
 
     async def _work(self, job: Job, steps: Any) -> None:
         """One call as a task; whatever happens to it, it is over with a `Done`."""
@@ -338,66 +340,95 @@ class AsyncRun(Base):
         try:
             done = await aplay(steps, self._invoke, sleep_async)
         finally:
-            warning = self._give_up(job.place)
+            warning = self._abandon(job.place)
             self._done.put_nowait(replace(done, warning=warning) if warning else done)
 
     async def _invoke(self, step: Invoke) -> Any:
         if step.job.tool.is_async:
             return await call_async(step)
-        place, what = step.job.place, step.job.tool.name
-        call = self._in_thread(step.call, what, lambda task: self._threads.__setitem__(place, task))
-        limit = asyncio.timeout(step.timeout)
+        place = step.job.place
+        limit = asyncio.timeout(None)
+
+        def begin() -> None:
+            if step.timeout is not None and not limit.expired() and place in self._threads:
+                limit.reschedule(asyncio.get_running_loop().time() + step.timeout)
+
+        def keep(task: Task) -> None:
+            self._threads[place] = task
+
         try:
             async with limit:
-                value = await call
+                value = await self._in_thread(self.world.workers, step.call, step.job.tool.name, keep, begin)
         except TimeoutError:
             if limit.expired():
                 raise TimedOut from None
             self._threads.pop(place, None)
             raise
         except asyncio.CancelledError:
-            raise  # the thread runs on; `_work` gives it up
+            raise  # the thread runs on; `_work` abandons it
         except BaseException:
             self._threads.pop(place, None)
             raise
         self._threads.pop(place, None)
         return value
 
-    def _give_up(self, place: int) -> str:
+    def _abandon(self, place: int) -> str:
         """Wait no longer for a tool in a thread; gives back a warning where it runs on."""
         task = self._threads.pop(place, None)
         if task is None:
             return ""
-        self.world.workers.give_up(task)
-        return f"{task.what} still runs in its thread, though nobody waits for it any more"
+        self._cancels[place].set()
+        if self.world.workers.give_up(task):
+            return f"{task.what} still runs in its thread, though nobody waits for it any more"
+        return ""
 
     async def _next_result(self) -> Done:
+        """The next job that is over. Jobs that may start now do so first: not before the engine has judged the last result."""
+        self._start_ready()
         done = await self._done.get()
         self._schedule.ended(done.place)
-        self._start_ready()
-        await self._tasks.pop(done.place)
+        await asyncio.wait({self._tasks.pop(done.place)})
         return done
 
     async def _stop_jobs(self, cancel: bool) -> list[Done]:
-        """Start no further job; wait for those that run, or cancel them (threads: tell them, and wait for the grace)."""
+        """Start no further job; wait for those that run, or (also once somebody wishes so) cancel them and wait for the
+        grace.
+        """
         self._schedule.halt()
         running = {place: self._tasks[place] for place in self._schedule.running}
-        if cancel and running:
-            self.live.stop_tools.set()
-            for place, task in running.items():
-                if place not in self._threads:
-                    task.cancel()
-            await asyncio.wait(running.values(), timeout=self.world.grace)
-            for task in running.values():
-                task.cancel()
-        if running:
-            await asyncio.wait(running.values())
+        if running and not cancel:
+            await self._until_over(running)
+        if any(not task.done() for task in running.values()):
+            await self._cancel_jobs(running)
         dones: list[Done] = []
         while not self._done.empty():
             done = self._done.get_nowait()
             if self._schedule.ended(done.place):
                 dones.append(done)
-        return dones
+        left = [Done(place, interrupted=True, warning=self._abandon(place)) for place in list(self._schedule.running)]
+        self._schedule.running.clear()
+        return dones + left
+
+    async def _until_over(self, running: dict[int, asyncio.Task[None]]) -> None:
+        """Wait for tasks, or until somebody wishes the turn to end."""
+        wish: asyncio.Future[Any] = asyncio.ensure_future(self._woken.wait())
+        pending: set[asyncio.Future[Any]] = {task for task in running.values() if not task.done()}
+        while pending and not (self._wished or self._gone):
+            _, waiting = await asyncio.wait({*pending, wish}, return_when=asyncio.FIRST_COMPLETED)
+            pending = waiting - {wish}
+        wish.cancel()
+
+    async def _cancel_jobs(self, running: dict[int, asyncio.Task[None]]) -> None:
+        """Tell all tools; async ones are cancelled at once, threads have the grace."""
+        self._stop_tools()
+        for place, task in running.items():
+            if place not in self._threads:
+                task.cancel()
+        _, stuck = await asyncio.wait(running.values(), timeout=self.world.grace)
+        for task in stuck:
+            task.cancel()
+        if stuck:
+            await asyncio.wait(stuck, timeout=0.05)
 
 
 class _Stopped(RuntimeError):

@@ -17,6 +17,7 @@ from hookloop.engine.effects import (
     Effect,
     Facts,
     Inbox,
+    Job,
     Load,
     Next,
     NextResult,
@@ -38,6 +39,7 @@ from hookloop_hookspecs.events import Event
 from hookloop_hookspecs.tools import as_tool
 
 from .heart import Heart
+from .jobs import Body, body, context_of
 from .live import Live
 from .owner import alive
 from .workers import Workers
@@ -58,6 +60,7 @@ class World:
     hooks: Hooks
     resolve: Callable[[object], Any]
     workers: Workers
+    stores: Workers
     portal: Portal
     heart: Heart
     parallel: int = 16
@@ -78,6 +81,30 @@ class World:
         with self.lock:
             if self.live.get(live.conversation) is live:
                 del self.live[live.conversation]
+
+    def end_turns(self) -> None:
+        """Cancel all turns and wait until they are over, as long as the grace for their tools may take."""
+        until = self._cancelled()
+        while self._waits_for() and time.monotonic() < until:
+            time.sleep(0.005)
+
+    async def aend_turns(self) -> None:
+        """`end_turns` in an event loop."""
+        import asyncio
+
+        until = self._cancelled()
+        while self.live and time.monotonic() < until:
+            await asyncio.sleep(0.005)  # turns of any thread and loop end here, without an event of ours
+
+    def _cancelled(self) -> float:
+        for live in list(self.live.values()):
+            live.cancel()
+        return time.monotonic() + self.grace + 1.0
+
+    def _waits_for(self) -> bool:
+        """Turns that this thread does not itself drive."""
+        here = threading.get_ident()
+        return any(live.thread != here for live in list(self.live.values()))
 
     def running(self, conversation: str) -> Live:
         """The running turn of a conversation. Raises `NoOpenTurn`."""
@@ -111,6 +138,10 @@ def foreign(provider: Any, error: Exception) -> ProviderError:
     """A provider raises `ProviderError` alone; whatever else escapes it becomes one, with its cause."""
     name = getattr(provider, "name", "") or type(provider).__name__
     return ProviderError(f"{type(error).__name__}: {error}", provider=name, kind="server")
+
+
+def no_abort(request: object) -> None:
+    """For providers that cannot be interrupted."""
 
 
 def last_reply(provider: Any, pieces: Iterable[Any]) -> Reply:
@@ -153,6 +184,7 @@ class Base:
         self._views: dict[str, TurnView] = {}
         self._providers: dict[str, Any] = {}
         self._deaf: set[str] = set()
+        self._cancels: dict[int, threading.Event] = {}
         self._heard = world.hooks.has("on_event")
 
     @property
@@ -215,6 +247,17 @@ class Base:
         """Throw `Cancelled`, once in the life of a turn."""
         self._leaving = True
         raise Cancelled
+
+    def _stop_tools(self) -> None:
+        """Tell every tool that runs that the turn is over."""
+        for cancel in self._cancels.values():
+            cancel.set()
+
+    def _body(self, job: Job) -> Body:
+        """One call, ready to be run by an edge."""
+        cancel = self._cancels[job.place] = threading.Event()
+        context = context_of(job, self.conversation, self.turn_id, self.deps, cancel)
+        return body(job, context, self.world.detailed, self.world.timeout)
 
     def _view(self, plugin: str) -> TurnView:
         view = self._views.get(plugin)
@@ -300,19 +343,22 @@ class Base:
                 self.run.warnings.append(f"{got.plugin}.on_event: {got.trouble}")
 
     def _open(self, toolset: Any) -> Waits:
-        opened = toolset.open()
-        if inspect.isawaitable(opened):
-            yield Awaiting(opened)
-        self._toolsets.append(toolset)
+        held: Any = toolset
+        if inspect.iscoroutinefunction(toolset.open) or inspect.iscoroutinefunction(toolset.close):
+            from .edges import Held
+
+            held = yield Awaiting(Held.open(toolset))
+        else:
+            toolset.open()
+        self._toolsets.append(held)
         tools: tuple[Tool, ...] = tuple(as_tool(tool) for tool in toolset.tools)
         return tools
 
     def _close_tools(self) -> Waits:
         problems: list[str] = []
         while self._toolsets:
-            toolset = self._toolsets.pop()
             try:
-                closed = toolset.close()
+                closed = self._toolsets.pop().close()
                 if inspect.isawaitable(closed):
                     yield Awaiting(closed)
             except Exception as error:

@@ -3,16 +3,105 @@
 from __future__ import annotations
 
 import asyncio
+import inspect
+from collections.abc import Awaitable, Callable
 from typing import Any
 
+from hookloop.engine.effects import Done
+from hookloop.hooks import Awaiting
 from hookloop_hookspecs import ModelRequest, Reply
 
-from .base import whole
-from .jobs import Invoke, TimedOut
+from .base import last_reply, whole
+from .jobs import Body, Invoke, Pause, TimedOut
+
+
+def cancelled() -> bool:
+    """Was this task cancelled from outside? If not, a CancelledError is somebody's own doing, and an error like any other."""
+    task = asyncio.current_task()
+    return task is not None and task.cancelling() > 0
+
+
+async def aplay(
+    body: Body, invoke: Callable[[Invoke], Awaitable[Any]], pause: Callable[[float], Awaitable[object]]
+) -> Done:
+    """The async edge of a tool's body."""
+    step = next(body)
+    while True:
+        try:
+            if isinstance(step, Pause):
+                await pause(step.seconds)
+                step = body.send(None)
+                continue
+            try:
+                value = await invoke(step)
+            except BaseException as error:
+                if isinstance(error, asyncio.CancelledError) and cancelled():
+                    raise
+                step = body.throw(error)
+            else:
+                step = body.send(value)
+        except StopIteration as stop:
+            done: Done = stop.value
+            return done
+
+
+async def awaited(step: Awaiting) -> Any:
+    """Wait for a plugin's coroutine, within its timeout. Raises `TimeoutError` that says how long it was waited for."""
+    limit = asyncio.timeout(step.timeout)
+    try:
+        async with limit:
+            return await step.awaitable
+    except TimeoutError:
+        if limit.expired():
+            raise TimeoutError(f"no answer within {step.timeout:g} s") from None
+        raise
+    except asyncio.CancelledError as error:
+        if cancelled():
+            raise
+        raise RuntimeError("it cancelled itself") from error
+
+
+class Held:
+    """A toolset with async doors, held by a task of its own: opened and closed in one task, as its task groups need it."""
+
+    def __init__(self, toolset: Any) -> None:
+        self.toolset = toolset
+        self._leave = asyncio.Event()
+        self._opened: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        self._task = asyncio.ensure_future(self._hold())
+
+    async def _hold(self) -> None:
+        try:
+            await _maybe(self.toolset.open())
+        except BaseException as error:
+            self._opened.set_exception(error)
+            return
+        self._opened.set_result(None)
+        await self._leave.wait()
+        await _maybe(self.toolset.close())
+
+    @classmethod
+    async def open(cls, toolset: Any) -> Held:
+        """Open a toolset; it is open when this returns. Raises what its `open` raises."""
+        held = cls(toolset)
+        await held._opened
+        return held
+
+    async def close(self) -> None:
+        """Close it. Raises what its `close` raises."""
+        self._leave.set()
+        await self._task
+
+
+async def _maybe(value: Any) -> None:
+    if inspect.isawaitable(value):
+        await value
 
 
 async def complete(provider: Any, request: ModelRequest) -> Reply:
     """Read a provider's async stream to its reply."""
+    if not callable(getattr(provider, "astream", None)):
+        return await asyncio.to_thread(lambda: last_reply(provider, provider.stream(request)))
     reply = None
     async for piece in provider.astream(request):
         reply = piece

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections import deque
-from collections.abc import Awaitable, Callable, Generator, Iterable
+from collections.abc import Callable, Generator, Iterable
 from dataclasses import dataclass
 from time import monotonic
 from typing import Any, TypeAlias
@@ -86,18 +86,17 @@ def body(job: Job, context: ToolContext, detailed: bool, default_timeout: float 
             value = yield Invoke(job, context, timeout)
             break
         except SuspendCall as suspended:
-            return Done(job.place, seconds=monotonic() - began, question=suspended.question, expires=suspended.expires)
+            seconds = monotonic() - began
+            return Done(job.place, seconds=seconds, question=suspended.question, expires=suspended.expires)
         except TimedOut:
-            return failed(
-                job,
-                f"{tool.name} ran longer than {timeout:g} s and was left; its effect is unknown",
-                monotonic() - began,
-            )
+            text = f"{tool.name} ran longer than {timeout:g} s and was left; its effect is unknown"
+            return failed(job, text, monotonic() - began)
         except ToolError as error:
             return failed(job, str(error), monotonic() - began)
-        except Exception as error:
+        except BaseException as error:  # whatever a tool raises is an answer, SystemExit too
             attempt += 1
-            if attempt > tool.retries or not isinstance(error, tool.retry_on):
+            again = attempt <= tool.retries and isinstance(error, tool.retry_on) and not context.cancel.is_set()
+            if not again:
                 return failed(job, _told(tool, error, detailed), monotonic() - began)
         yield Pause(tool.retry_wait)
     try:
@@ -113,7 +112,7 @@ def failed(job: Job, text: str, seconds: float, warning: str = "") -> Done:
     return Done(job.place, (Text(text),), True, "", seconds, warning=warning)
 
 
-def _told(tool: Tool, error: Exception, detailed: bool) -> str:
+def _told(tool: Tool, error: BaseException, detailed: bool) -> str:
     """What the model reads of an exception: its class, and a bounded message without secrets."""
     name = type(error).__name__
     text = bounded(redact(str(error))) if detailed else ""
@@ -126,8 +125,8 @@ def context_of(job: Job, conversation: str, turn: str, deps: Any, cancel: thread
     return ToolContext(conversation, turn, job.round, job.call, key, deps, cancel, list(job.decisions))
 
 
-def play(body: Body, pause: Callable[[float], object]) -> Done:
-    """The sync edge: call the tool on this thread."""
+def play(body: Body, begin: Callable[[], None], pause: Callable[[float], object]) -> Done:
+    """The sync edge: call the tool on this thread. `begin` is called before each attempt, from which its timeout counts."""
     step = next(body)
     while True:
         try:
@@ -135,31 +134,10 @@ def play(body: Body, pause: Callable[[float], object]) -> Done:
                 pause(step.seconds)
                 step = body.send(None)
                 continue
+            begin()
             try:
                 value = step.call()
-            except (Exception, SuspendCall) as error:
-                step = body.throw(error)
-            else:
-                step = body.send(value)
-        except StopIteration as stop:
-            done: Done = stop.value
-            return done
-
-
-async def aplay(
-    body: Body, invoke: Callable[[Invoke], Awaitable[Any]], pause: Callable[[float], Awaitable[object]]
-) -> Done:
-    """The async edge."""
-    step = next(body)
-    while True:
-        try:
-            if isinstance(step, Pause):
-                await pause(step.seconds)
-                step = body.send(None)
-                continue
-            try:
-                value = await invoke(step)
-            except (Exception, SuspendCall) as error:
+            except BaseException as error:
                 step = body.throw(error)
             else:
                 step = body.send(value)

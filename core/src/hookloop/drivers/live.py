@@ -15,7 +15,7 @@ class Live:
     def __init__(self, conversation: str) -> None:
         self.conversation = conversation
         self.cancelled = False
-        self.stop_tools = threading.Event()
+        self.thread = threading.get_ident()
         self.wake: Callable[[], None] = _nothing
         self._messages: list[Message] = []
         self._leave = False

@@ -18,8 +18,8 @@ from hookloop_hookspecs import Message, ModelRequest, Outcome, ProviderError, Re
 from hookloop_hookspecs.errors import Cancelled
 from hookloop_hookspecs.events import Event, TurnBegan
 
-from .base import Base, World, foreign, last_reply, whole
-from .jobs import Schedule, aplay, body, context_of, failed, play
+from .base import Base, World, foreign, last_reply, no_abort, whole
+from .jobs import Schedule, failed, play
 from .workers import Task
 
 
@@ -40,6 +40,7 @@ class SyncRun(Base):
         self._asked: tuple[Any, ModelRequest] | None = None
         self._waiting: Future[Any] | None = None
         self._woken = threading.Event()
+        self._interrupt: KeyboardInterrupt | None = None
         self.live.wake = self._wake
 
     def __enter__(self) -> Self:
@@ -60,11 +61,18 @@ class SyncRun(Base):
                 trampoline(waits, lambda step: portal_wait(self.world, step))
 
     def __exit__(self, *_exc: object) -> None:
-        if self.finished:
-            return
         self._wish = True
-        for _ in self._events():
-            pass
+        if not self.finished or self._interrupt is not None:
+            for _ in self._drained():
+                pass
+
+    def _drained(self) -> Iterator[Event]:
+        """What is left of the turn; nothing but a kept Ctrl-C where it is over."""
+        if not self.finished:
+            yield from self._events()
+        elif self._interrupt is not None:
+            interrupt, self._interrupt = self._interrupt, None
+            raise interrupt
 
     def __iter__(self) -> Iterator[Event]:
         self._require_entered()
@@ -88,26 +96,28 @@ class SyncRun(Base):
         return self.outcome
 
     def _events(self) -> Iterator[Event]:
-        interrupt: KeyboardInterrupt | None = None
         while True:
             effect = self._advance()
             if effect is None:
                 break
             try:
                 self._answer = self._perform(effect)
-            except KeyboardInterrupt as error:
-                if interrupt is not None:
-                    raise  # a second one means: now
-                interrupt, self._wish = error, True
-                if self._may_leave(effect):
-                    self._leaving, self._error = True, Cancelled()
-            except (Exception, Cancelled) as error:
-                self._error = error
+            except BaseException as error:
+                self._failed(effect, error)
             if isinstance(effect, Emit):
                 yield effect.event
-        if interrupt is not None:
+        if self._interrupt is not None:
+            interrupt, self._interrupt = self._interrupt, None
             interrupt.outcome = self.outcome  # type: ignore[attr-defined]  # for whoever catches Ctrl-C
             raise interrupt
+
+    def _failed(self, effect: Effect[Any], error: BaseException) -> None:
+        """Throw what happened in place of the answer. Ctrl-C ends the turn in order and comes out once that is done."""
+        if isinstance(error, KeyboardInterrupt) and self._interrupt is None:
+            self._interrupt, self._wish = error, True
+            if self._may_leave(effect):
+                self._leaving, error = True, Cancelled()
+        self._error = error
 
     def _perform(self, effect: Effect[Any]) -> Any:
         self._now = effect
@@ -124,7 +134,6 @@ class SyncRun(Base):
 
     def _start(self, effect: Start) -> None:
         self._schedule = Schedule(effect.jobs, self.world.parallel)
-        self._start_ready()
 
     def _sleep(self, effect: Sleep) -> None:
         self._woken.wait(effect.seconds)
@@ -152,32 +161,27 @@ class SyncRun(Base):
         self._woken.set()
         self._done.put(None)
         waiting = self._waiting
-        if waiting is not None:
+        if waiting is not None and self._may_leave(self._now):
             waiting.cancel()
         asked = self._asked
         if asked is not None:
-            getattr(asked[0], "abort", _no_abort)(asked[1])
+            getattr(asked[0], "abort", no_abort)(asked[1])
 
     def _play(self, waits: Waits) -> Any:
         return trampoline(waits, self._await)
 
     def _await(self, step: Awaiting) -> Any:
         """Wait for a plugin's coroutine on the portal. Where the turn is cancelled meanwhile, leave."""
+        from .edges import awaited
 
-        async def wait() -> Any:
-            return await step.awaitable
-
-        self._waiting = future = self.world.portal.start(wait)
+        self._waiting = future = self.world.portal.start(lambda: awaited(step))
+        if self._wished and self._may_leave(self._now):
+            future.cancel()
         try:
-            return future.result(step.timeout)
+            return future.result()
         except FutureCancelled:
             self._check()
-            raise
-        except TimeoutError:
-            if not future.done():
-                future.cancel()
-                raise TimeoutError(f"no answer within {step.timeout:g} s") from None
-            raise
+            raise RuntimeError("it was cancelled") from None
         finally:
             self._waiting = None
 
@@ -239,8 +243,7 @@ class SyncRun(Base):
 
     def _start_ready(self) -> None:
         for job in self._schedule.ready():
-            context = context_of(job, self.conversation, self.turn_id, self.deps, self.live.stop_tools)
-            steps = body(job, context, self.world.detailed, self.world.timeout)
+            steps = self._body(job)
             if job.tool.is_async:
                 self._tasks[job.place] = self._on_portal(job, steps)
             else:
@@ -248,11 +251,13 @@ class SyncRun(Base):
                 self._tasks[job.place] = self.world.workers.submit(work, job.tool.name)
 
     def _on_thread(self, job: Job, steps: Any) -> None:
-        self._begun[job.place] = time.monotonic()
-        self._done.put(play(steps, self.live.stop_tools.wait))
+        def begin() -> None:
+            self._begun[job.place] = time.monotonic()
+
+        self._done.put(play(steps, begin, self._cancels[job.place].wait))
 
     def _on_portal(self, job: Job, steps: Any) -> Future[Any]:
-        from .edges import call_async, sleep_async
+        from .edges import aplay, call_async, sleep_async
 
         async def work() -> None:
             done = Done(job.place, interrupted=True)
@@ -264,12 +269,14 @@ class SyncRun(Base):
         return self.world.portal.start(work)
 
     def _next_result(self) -> Done:
-        """The next job that is over, or has run out of time."""
+        """The next job that is over, or has run out of time. Jobs that may start now do so first: not before the engine has
+        judged the result it was given last.
+        """
+        self._start_ready()
         while True:
             self._check()
             done = self._wait_done(self._remaining())
             if done is not None and self._schedule.ended(done.place):
-                self._start_ready()
                 return done
             late = self._late()
             if late is not None:
@@ -306,27 +313,31 @@ class SyncRun(Base):
         return None
 
     def _give_up(self, job: Job, timeout: float) -> Done:
+        """A job ran out of time; its thread is told, and left."""
         self._schedule.ended(job.place)
-        task = self._tasks[job.place]
-        if isinstance(task, Task):
-            self.world.workers.give_up(task)
-        self._start_ready()
+        warning = self._abandon(job, f"after its timeout of {timeout:g} s")
         text = f"{job.tool.name} ran longer than {timeout:g} s and was left; its effect is unknown"
-        warning = f"{job.tool.name} still runs in its thread after its timeout of {timeout:g} s"
         return failed(job, text, timeout, warning)
 
+    def _abandon(self, job: Job, when: str) -> str:
+        """Wait no longer for a job; gives back a warning where it runs on in its thread."""
+        self._cancels[job.place].set()
+        task = self._tasks[job.place]
+        if isinstance(task, Task) and self.world.workers.give_up(task):
+            return f"{job.tool.name} still runs in its thread {when}"
+        return ""
+
     def _stop_jobs(self, cancel: bool) -> list[Done]:
-        """Start no further job; wait for those that run, or cancel them and wait for the grace."""
+        """Start no further job; wait for those that run, or (also once somebody wishes so) cancel them and wait for the
+        grace.
+        """
         self._schedule.halt()
-        until = None
-        if cancel:
-            self.live.stop_tools.set()
-            until = time.monotonic() + self.world.grace
-            for task in self._tasks.values():
-                if isinstance(task, Future):
-                    task.cancel()
+        until: float | None = None
         dones: list[Done] = []
         while self._schedule.running:
+            if until is None and (cancel or self._wished):
+                until = time.monotonic() + self.world.grace
+                self._cancel_jobs()
             left = None if until is None else until - time.monotonic()
             if left is not None and left <= 0:
                 break
@@ -335,16 +346,19 @@ class SyncRun(Base):
                 dones.append(done)
             elif (late := self._late()) is not None:
                 dones.append(late)
-        return dones + [self._left(job) for job in list(self._schedule.running.values())]
+        # Newest first: those that never got a thread are withdrawn before one of the others' threads is replaced.
+        return dones + [self._left(job) for job in reversed(list(self._schedule.running.values()))]
+
+    def _cancel_jobs(self) -> None:
+        self._stop_tools()
+        for task in self._tasks.values():
+            if isinstance(task, Future):
+                task.cancel()
 
     def _left(self, job: Job) -> Done:
         """A job that did not end within the grace."""
         self._schedule.ended(job.place)
-        task = self._tasks[job.place]
-        if isinstance(task, Task):
-            self.world.workers.give_up(task)
-        warning = f"{job.tool.name} still runs in its thread after the turn was cancelled"
-        return Done(job.place, interrupted=True, warning=warning)
+        return Done(job.place, interrupted=True, warning=self._abandon(job, "after the turn was cancelled"))
 
 
 _ACTS: dict[type, Callable[[SyncRun, Any], Any]] = {
@@ -357,10 +371,6 @@ _ACTS: dict[type, Callable[[SyncRun, Any], Any]] = {
     StopJobs: lambda run, effect: run._stop_jobs(effect.cancel),
     Store: SyncRun._store,
 }
-
-
-def _no_abort(request: ModelRequest) -> None:
-    """For providers that cannot be interrupted."""
 
 
 def _least(a: float | None, b: float | None) -> float | None:
@@ -388,11 +398,9 @@ def trampoline(waits: Waits, wait: Callable[[Awaiting], Any]) -> Any:
 
 def portal_wait(world: World, step: Awaiting) -> Any:
     """Wait for a coroutine on the portal."""
+    from .edges import awaited
 
-    async def waited() -> Any:
-        return await step.awaitable
-
-    return world.portal.start(waited).result(step.timeout)
+    return world.portal.start(lambda: awaited(step)).result()
 
 
 def close_plugins(world: World) -> list[str]:

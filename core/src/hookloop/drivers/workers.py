@@ -10,6 +10,7 @@ import contextvars
 import threading
 from collections.abc import Callable
 from queue import SimpleQueue
+from time import monotonic
 from typing import Any
 
 GIVEN_UP = 64
@@ -19,12 +20,13 @@ GIVEN_UP = 64
 class Task:
     """One call on a worker thread."""
 
-    __slots__ = ("context", "given_up", "run", "what")
+    __slots__ = ("begun", "context", "given_up", "run", "what")
 
     def __init__(self, run: Callable[[], Any], what: str) -> None:
         self.context = contextvars.copy_context()
         self.run = run
         self.what = what
+        self.begun = False
         self.given_up = False
 
 
@@ -48,7 +50,8 @@ class Workers:
             if self._closed:
                 raise RuntimeError("the agent is closed")
             self._queued += 1
-            room = len(self._threads) - len(self._given_up) < self._limit
+            nested = threading.current_thread() in self._threads  # a tool that runs an agent must not wait for itself
+            room = nested or len(self._threads) - len(self._given_up) < self._limit
             if self._queued > self._idle and room:
                 self._spawn()
         self._tasks.put(task)
@@ -69,11 +72,22 @@ class Workers:
                     self._queued -= 1
             if task is None:
                 break
+            if not self._begins(task):
+                continue
             task.context.run(task.run)
             if not self._returned(task):
                 break
         with self._lock:
             self._threads.discard(threading.current_thread())
+
+    def _begins(self, task: Task) -> bool:
+        """A call is taken up; one that was withdrawn meanwhile is dropped."""
+        with self._lock:
+            if task.given_up:
+                self._idle += 1
+                return False
+            task.begun = True
+            return True
 
     def _returned(self, task: Task) -> bool:
         """A call is over: does its thread serve on? One that was given up was replaced."""
@@ -85,14 +99,18 @@ class Workers:
             return True
 
     def give_up(self, task: Task) -> bool:
-        """Wait no longer for this call; False where too many run on already (its thread then is not replaced)."""
+        """Wait no longer for this call. True where it runs on in its thread (which is replaced, as long as there are not too
+        many of those); a call that never began is withdrawn.
+        """
         with self._lock:
-            if len(self._given_up) >= GIVEN_UP:
+            if not task.begun:
+                task.given_up = True
                 return False
-            task.given_up = True
-            self._given_up.add(task)
-            if self._queued > self._idle:
-                self._spawn()
+            if len(self._given_up) < GIVEN_UP:
+                task.given_up = True
+                self._given_up.add(task)
+                if self._queued > self._idle:
+                    self._spawn()
             return True
 
     @property
@@ -102,12 +120,13 @@ class Workers:
             return sorted(task.what for task in self._given_up)
 
     def close(self, grace: float) -> list[str]:
-        """End all threads; waits `grace` seconds for calls that run. Gives back what runs on."""
+        """End all threads; waits `grace` seconds in all for calls that run. Gives back what runs on."""
         with self._lock:
             self._closed = True
             threads = list(self._threads)
+        until = monotonic() + grace
         for _ in threads:
             self._tasks.put(None)
         for thread in threads:
-            thread.join(grace if thread.is_alive() else None)
+            thread.join(max(0.0, until - monotonic()))
         return self.running_on

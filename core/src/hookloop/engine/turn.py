@@ -43,7 +43,9 @@ def turn(setup: Setup, request: Request, run: Run | None = None) -> Flow[Outcome
         ended = yield from _play(run)
     except (Cancelled, KeyboardInterrupt) as gone:
         ended = Ended("cancelled", "cancelled", error=gone if isinstance(gone, KeyboardInterrupt) else None)
-    except Exception as error:
+    except GeneratorExit:
+        raise
+    except BaseException as error:
         ended = Ended("failed", type(error).__name__, error=error)
     outcome = yield from finish(run, ended)
     if ended.error is not None:

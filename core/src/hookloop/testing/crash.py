@@ -31,6 +31,11 @@ class _Crashing(SyncRun):
     when: When = "before"
     count = 0
 
+    def _failed(self, effect: Effect[Any], error: BaseException) -> None:
+        if isinstance(error, Crash):
+            raise error  # the engine is told nothing
+        super()._failed(effect, error)
+
     def _perform(self, effect: Effect[Any]) -> Any:
         self.count += 1
         here = self.count == self.at

@@ -196,7 +196,7 @@ def every_kind() -> list[Body]:
         Said(Message("tool", result, Origin("tool")), (note,)),
         Started((4,), ('{"path":"ä"}',)),
         Suspended(4, "Sure?", '{"path":"ä"}', 99.5, True),
-        Decided(4, "answer", '{"path":"b"}', "because", "42"),
+        Decided(4, "answer", '{"path":"b"}', "because", ToolResult("", "", (Text("42"),))),
         TurnSuspended(),
         Resumed("host:2:3", "nonce 2", 13.5),
         Recut(3),
