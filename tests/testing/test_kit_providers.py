@@ -51,6 +51,19 @@ class OnlyAsync(parrot.Parrot):  # type: ignore[misc]  # loaded from a file
     stream = None
 
 
+class Bare:
+    """A provider without a base class, a name or traits; its images are sent in its own way."""
+
+    def __init__(self, model: str, options: Any) -> None:
+        self._real = WithImages(model, options)
+
+    def stream(self, request: ModelRequest) -> Iterator[Any]:
+        return self._real.stream(request)
+
+    def close(self) -> None:
+        self._real.close()
+
+
 class Nameless(Sound):
     name = ""
 
@@ -102,6 +115,10 @@ class Seeing(Sound):
     def sends(self, body: dict[str, Any], request: ModelRequest) -> dict[str, Any]:
         pictures = [part.data for m in request.messages for part in m.content if part.type == "image"]
         return {**body, "pictures": pictures} if pictures else body
+
+
+class WithImages(Seeing):
+    traits = ProviderTraits(vision=True)
 
 
 class Squeamish(Sound):
@@ -317,7 +334,7 @@ class Aborts(parrot.Parrot):  # type: ignore[misc]  # loaded from a file
 
 
 FAULTY: list[tuple[str, str, type]] = [
-    ("is_a_provider", "no name", Nameless),
+    ("is_a_provider", "name is empty", Nameless),
     ("is_a_provider", "ProviderTraits", Traitless),
     ("sends_the_whole_request", "system text", sending(lambda body: {**body, "brief": ""})),
     ("sends_the_whole_request", "tool's description", sending(lambda body: {**body, "tools": []})),
@@ -356,7 +373,7 @@ FAULTY: list[tuple[str, str, type]] = [
 ]
 
 
-@pytest.mark.parametrize("kind", [parrot.Parrot, Sound, OnlySync, OnlyAsync, Aborts])
+@pytest.mark.parametrize("kind", [parrot.Parrot, Sound, OnlySync, OnlyAsync, Aborts, WithImages, Bare])
 def test_a_good_provider_passes_all(kind: Any) -> None:
     report = check_provider(lambda url, transport: made(kind, url, transport), serve=parrot_server)
     assert report.ok, str(report)
