@@ -30,7 +30,7 @@ JITTER = 0.004
 def processes() -> Any:
     """A way to start processes that is quick: they are forked from one that has loaded everything and runs nothing."""
     context = multiprocessing.get_context("forkserver")
-    context.set_forkserver_preload(["turners"])
+    context.set_forkserver_preload(["turners", "rivals"])
     return context
 
 
