@@ -93,8 +93,8 @@ class World:
         import asyncio
 
         until = self._cancelled()
-        while self.live and time.monotonic() < until:
-            await asyncio.sleep(0.005)  # turns of any thread and loop end here, without an event of ours
+        while self.live and time.monotonic() < until:  # noqa: ASYNC110  # turns of any thread end here, with no common event
+            await asyncio.sleep(0.005)
 
     def _cancelled(self) -> float:
         for live in list(self.live.values()):

@@ -7,6 +7,7 @@ from typing import TypeAlias
 from unittest import mock
 
 from hookloop_hookspecs import Entry, HookloopError, Loaded, Message, Said, State, Summary, TurnEnded, TurnStarted
+from hookloop_hookspecs.entries import Body
 
 from .memory_subject import POISON, UNSTORABLE, Dialogue, Subject, every_kind, media, numbered
 
@@ -121,8 +122,8 @@ def open_turn_is_whole(subject: Subject) -> None:
 
 def marks_come_with_a_window(subject: Subject) -> None:
     """Each plugin's newest state and the newest summary come with any window, in the order of their numbers."""
-    marks = [State("a", "1"), State("b", "1"), State("a", "2"), Summary(Message.user("old"), 1)]
-    newest = [State("a", "3"), Summary(Message.user("new"), 2)]
+    marks: list[Body] = [State("a", "1"), State("b", "1"), State("a", "2"), Summary(Message.user("old"), 1)]
+    newest: list[Body] = [State("a", "3"), Summary(Message.user("new"), 2)]
     stored = numbered([TurnStarted("o", "n"), *marks, *newest, TurnEnded("done", "end")], "marks")
     subject.append(stored, 0)
     talk = [Entry(entry.number + 8, entry.turn, entry.body) for turn in Dialogue(5).entries() for entry in turn]

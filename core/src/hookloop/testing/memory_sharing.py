@@ -6,6 +6,7 @@ import time
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
+from functools import partial
 from threading import Barrier
 
 from hookloop_hookspecs import Conflict, Entry, HookloopError, Loaded, Message, Said, TurnStarted
@@ -50,9 +51,7 @@ def stale_version_conflicts(subject: Subject) -> None:
     entries = next(Dialogue(1).entries())
     subject.append(entries[:3], 0)
     for version in (0, 2, 4):
-        _conflicts(
-            lambda version=version: subject.append(entries[3:5], version), f"version {version} where 3 are stored"
-        )
+        _conflicts(partial(subject.append, entries[3:5], version), f"version {version} where 3 are stored")
     _conflicts(lambda: subject.append(entries[2:5], 1), "a half repeated batch at a stale version")
     _conflicts(lambda: subject.append(entries[:1], 1, "new"), "version 1 of a new conversation")
     _holds(subject, entries[:3], "after a conflict nothing of the batch may be stored")
@@ -161,11 +160,15 @@ def keeper_lists_and_deletes(subject: Subject) -> None:
     assert subject.texts("one") == [("user", "again"), ("assistant", "answer")], "a deleted conversation begins anew"
 
 
+def _claims(subject: Subject, version: int, who: str) -> object:
+    return subject.append(_claim(who, version), version, owner=who, lease=60.0)
+
+
 def one_writer_wins(subject: Subject) -> None:
     """Of several writers at one version exactly one wins; the others get `Conflict` with nothing stored."""
     version = 0
     for round_ in range(5):
-        wrote = _race(lambda who, at=version: subject.append(_claim(who, at), at, owner=who, lease=60.0))
+        wrote = _race(partial(_claims, subject, version))
         assert len(wrote) == 1, f"round {round_}: {len(wrote)} of 6 writers stored at version {version}"
         version += 2
         found = subject.load()
