@@ -300,16 +300,10 @@ NEVER: dict[str, tuple[str, str, list[Any]]] = {
     "not allowed in this round": ("get_site", "{}", [Hooked(before_round=lambda: Narrow(tools=()))]),
 }
 """Ways in which a call never runs: name, arguments, plugins."""
-UNJUDGED = pytest.mark.xfail(
-    strict=True,
-    reason="judge.py: unknown and unreadable calls are refused before _limit is asked, so no call limit holds",
-)
 
 
 @pytest.mark.parametrize("limit", ["repeated", "tool_calls", "per_tool", "calls_per_reply", "errors"])
-@pytest.mark.parametrize(
-    "name", [pytest.param(name, marks=UNJUDGED if name in ("unknown", "no json") else ()) for name in NEVER]
-)
+@pytest.mark.parametrize("name", NEVER)
 @pytest.mark.parametrize("place", few(None)[1::2], ids=str)
 def test_C18_F09_F10_calls_that_never_run_count_for_every_limit(place: Place, name: str, limit: str) -> None:
     tool_name, raw, plugins = NEVER[name]

@@ -218,13 +218,7 @@ def test_D10_D12_texts_that_no_store_or_wire_takes_are_mended_once(place: Place,
         assert [r for r in stage.sent[2] if r[0] == "result"] == [r for r in stage.sent[1] if r[0] == "result"]
 
 
-RAW_SYSTEM = pytest.mark.xfail(
-    strict=True, reason="begin.py start: run.system is not cleaned, so it goes raw into TurnStarted and every request"
-)
-PLACES = [
-    *("prompt", "arguments", "reply", "hook", "error"),
-    *(pytest.param(name, marks=RAW_SYSTEM) for name in ("instructions", "system text of a hook")),
-]
+PLACES = ["prompt", "arguments", "reply", "hook", "error", "instructions", "system text of a hook"]
 
 
 @pytest.mark.parametrize("text", ["a\0b", "a\udc97b"], ids=["nul", "surrogate"])

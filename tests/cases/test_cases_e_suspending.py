@@ -299,14 +299,6 @@ def test_E10_a_suspension_goes_on_where_no_store_knows_it(place: Place) -> None:
         assert ran == ["wipe all"]
 
 
-GIVEN = pytest.mark.xfail(
-    strict=True,
-    reason="saving.py save_outside: with given entries the memory that owns the history is written as one outside, "
-    "so loose messages get between a waiting call and its result (Request says: neither read nor written)",
-)
-
-
-@GIVEN
 @pytest.mark.parametrize("place", few(None), ids=str)
 def test_E10_a_suspension_that_goes_on_beside_its_store_leaves_that_valid(place: Place) -> None:
     with place.stage(WIPE, say("done"), tools=table([])) as stage:
@@ -316,7 +308,6 @@ def test_E10_a_suspension_that_goes_on_beside_its_store_leaves_that_valid(place:
         assert [kind for kind, _ in shown(stage.stored())].count("user") == 1
 
 
-@GIVEN
 @pytest.mark.parametrize("place", few(None), ids=str)
 def test_D07_a_history_that_is_handed_over_is_no_business_of_the_store(place: Place) -> None:
     with place.stage(WIPE, say("done"), tools=table([])) as stage:
