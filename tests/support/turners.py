@@ -5,13 +5,14 @@ Each line of the journal is a thing that really happened: `begin 3`, `spend 31`,
 
 from __future__ import annotations
 
+import asyncio
 import multiprocessing
 import os
 import random
 import signal
 import time
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Literal, TypeAlias
 
@@ -19,8 +20,9 @@ import psycopg  # noqa: F401  # loaded once, before processes are forked
 import redis  # noqa: F401  # as above
 
 from hookloop import Agent, tool
+from hookloop.drivers.heart import Heart
 from hookloop.testing import ScriptedProvider, call, say
-from hookloop_hookspecs import Approve, ModelRequest, NoOpenTurn, Outcome
+from hookloop_hookspecs import Approve, Conflict, ModelRequest, NoOpenTurn, Outcome
 
 Mode: TypeAlias = Literal["resume", "repeat", "new"]
 JITTER = 0.004
@@ -189,3 +191,38 @@ def modes(chance: random.Random, kills: int) -> Sequence[Mode]:
     """How each of the processes goes on where the one before it was killed."""
     every: tuple[Mode, ...] = ("resume", "repeat", "new")
     return [chance.choice(every) for _ in range(kills)]
+
+
+def slow(url: str, conversation: str, path: Path, leases: tuple[float, float], way: str, events: Any, out: Any) -> None:
+    """A process with one turn of two calls, the first of which takes until it is told to end; `out` gets how it ended.
+
+    `leases` are the seconds of its claim, and between renewals.
+    """
+    entered, leave = events
+    journal = Journal(path)
+
+    @tool
+    def hold(n: int) -> str:
+        """Take long."""
+        journal.write("spend", n)
+        entered.set()
+        leave.wait(120)
+        return f"spent {n}"
+
+    def answer(request: ModelRequest) -> Any:
+        results = sum(message.role == "tool" for message in request.messages)
+        return [call("hold", {"n": 1}, id="a"), call("hold", {"n": 2}, id="b"), say("done")][results]
+
+    async def arun(agent: Agent) -> Outcome:
+        async with agent:
+            return await agent.arun("go", conversation=conversation)
+
+    agent = Agent(ScriptedProvider([answer] * 9), tools=[hold], memory=[url])
+    agent._setup = replace(agent._setup, lease=leases[0])
+    agent._world.heart = Heart(leases[1])
+    try:
+        with agent:
+            done = asyncio.run(arun(agent)) if way == "tasks" else agent.run("go", conversation=conversation)
+        out.send(done.status)
+    except Conflict:
+        out.send("conflict")
