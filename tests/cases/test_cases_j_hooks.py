@@ -512,15 +512,7 @@ def test_J08_a_wrapper_that_fails_before_its_yield_leaves_none_open(way: str) ->
 
 
 @each_way
-@pytest.mark.parametrize(
-    "yields",
-    [
-        pytest.param(
-            0, marks=pytest.mark.xfail(strict=True, reason="its StopIteration is blamed on the wrapper around it")
-        ),
-        2,
-    ],
-)
+@pytest.mark.parametrize("yields", [0, 2])
 def test_J08_a_wrapper_yields_exactly_once(way: str, yields: int) -> None:
     class Odd:
         name = "odd"

@@ -15,11 +15,14 @@ from hookloop.testing import Spy, call, check_plugin, plugin_checks
 from hookloop_hookspecs import (
     Deny,
     Message,
+    Narrow,
     Replace,
     Retry,
+    Stop,
     Suspend,
     ToolCall,
     ToolResult,
+    Window,
     hookimpl,
     tool,
 )
@@ -35,6 +38,15 @@ def plugin(**hooks: Callable[..., Any]) -> Callable[[], Any]:
                 setattr(self, name, hookimpl(function))
 
     return Made
+
+
+def one_tool_named(name: str) -> Any:
+    @tool(name=name)
+    def helper(x: int) -> int:
+        """Help."""
+        return x
+
+    return helper
 
 
 class Feedback:
@@ -101,7 +113,96 @@ class Timed:
         return f"it is {time.perf_counter_ns()}"
 
 
-GOOD: list[Callable[[], Any]] = [Feedback, Everything, Wrapping, Timed, Spy, lambda: Spy(is_async=True)]
+class Approver:
+    """Lets nothing run that nobody approved."""
+
+    @hookimpl
+    def before_tool(self, decision: Any) -> Suspend | None:
+        return Suspend("may it?") if decision is None else None
+
+
+class Budget:
+    """Stops a turn after some calls."""
+
+    @hookimpl
+    def next_instructions(self, turn: Any) -> Stop | None:
+        return Stop("budget", "that was enough") if turn.calls >= 1 else None
+
+
+class Summary:
+    """Asks the model on the side, remembers in its state, and shows the newest only."""
+
+    @hookimpl
+    def next_instructions(self, turn: Any, results: Any) -> Message:
+        turn.state["seen"] = turn.state.get("seen", 0) + len(results)
+        return Message.user(f"{turn.state['seen']}: {turn.complete('Sum it up.')}", key="summary")
+
+
+class Retries:
+    """Asks again, once for each round."""
+
+    def __init__(self) -> None:
+        self.tried: set[tuple[str, int]] = set()
+
+    @hookimpl
+    async def on_model_error(self, turn: Any) -> Retry | None:
+        key = (turn.id, turn.round)
+        fresh = key not in self.tried
+        self.tried.add(key)
+        return Retry() if fresh else None
+
+
+class Tools:
+    """Gives tools from a toolset that opens and closes."""
+
+    tools = (one_tool_named("weather"),)
+
+    async def open(self) -> None:
+        await asyncio.sleep(0)
+
+    def close(self) -> None: ...
+
+    @hookimpl
+    def register_tools(self) -> Any:
+        return self
+
+    @hookimpl
+    def before_round(self, turn: Any) -> Any:
+        return Narrow(tools=("edit", "boom", "pay", "weather")) if turn.round == 1 else None
+
+
+class Facts:
+    """Recalls something, and stops what it may not hear."""
+
+    @hookimpl
+    def recall(self, query: Message) -> list[str]:
+        return [f"a fact about {query.text}"]
+
+    @hookimpl
+    def before_turn(self, query: Message) -> Stop | Replace[str] | None:
+        if "other" in query.text:
+            return Stop("forbidden", "no")
+        return None if query.text.startswith("Please") else Replace(f"Please: {query.text}")
+
+    @hookimpl
+    def select_context(self) -> Window:
+        return Window(messages=20)
+
+
+GOOD: list[Callable[[], Any]] = [
+    Approver,
+    Budget,
+    Summary,
+    Retries,
+    Tools,
+    Facts,
+    Feedback,
+    Everything,
+    Wrapping,
+    Timed,
+    Spy,
+    lambda: Spy(is_async=True),
+]
 
 
 def failing_after_errors(result: ToolResult) -> None:
@@ -158,12 +259,7 @@ def bad_making() -> Any:
 
 
 def one_tool() -> Any:
-    @tool
-    def helper(x: int) -> int:
-        """Help."""
-        return x
-
-    return helper
+    return one_tool_named("helper")
 
 
 def old_wrapper() -> Any:
