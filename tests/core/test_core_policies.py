@@ -305,7 +305,6 @@ CONFLICTS = {
 }
 
 
-@pytest.mark.xfail(strict=True, reason="that two plugins change the same thing is told nowhere")
 @each_way
 @pytest.mark.parametrize("hook", CONFLICTS)
 def test_two_plugins_that_change_the_same_thing_in_a_round_are_told_of(way: str, hook: str) -> None:
@@ -325,7 +324,6 @@ def test_the_same_wish_of_two_plugins_is_no_conflict(way: str) -> None:
     assert outcome.warnings == ()
 
 
-@pytest.mark.xfail(strict=True, reason="what was said about a reply stands behind its open calls while the turn waits")
 @each_way
 @pytest.mark.parametrize("hook", ["after_reply", "after_tool"])
 def test_the_history_of_a_turn_that_waits_is_valid_whatever_was_said_about_its_reply(way: str, hook: str) -> None:

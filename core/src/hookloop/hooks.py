@@ -244,7 +244,8 @@ def _asked(
             value = list(value)
         if fold and value is not None:
             _fold(given, fold, value, owner.name, hook)
-    except Exception as error:
+    except Exception as raised:
+        error = RuntimeError("it raised StopIteration") if isinstance(raised, StopIteration) else raised
         skip, off = _failed(owner, hook)
         return Returned(owner.name, owner.version, error=error, skip=skip, off=off)
     return Returned(owner.name, owner.version, value) if value is not None else None

@@ -67,5 +67,5 @@ def _made(factory: Callable[..., Any], args: tuple[Any, ...], label: str) -> Any
         return factory(*args)
     except HookloopError:
         raise
-    except Exception as error:
+    except (Exception, SystemExit) as error:
         raise BuildError(f"{label} cannot be made: {type(error).__name__}: {error}") from error

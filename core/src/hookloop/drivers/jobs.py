@@ -92,7 +92,7 @@ def body(job: Job, context: ToolContext, detailed: bool, default_timeout: float 
             text = f"{tool.name} ran longer than {timeout:g} s and was left; its effect is unknown"
             return failed(job, text, monotonic() - began)
         except ToolError as error:
-            return failed(job, str(error), monotonic() - began)
+            return failed(job, _words(error), monotonic() - began)
         except BaseException as error:  # whatever a tool raises is an answer, SystemExit too
             attempt += 1
             again = attempt <= tool.retries and isinstance(error, tool.retry_on) and not context.cancel.is_set()
@@ -112,10 +112,18 @@ def failed(job: Job, text: str, seconds: float, warning: str = "") -> Done:
     return Done(job.place, (Text(text),), True, "", seconds, warning=warning)
 
 
+def _words(error: BaseException) -> str:
+    """The exception's message; nothing where it has none that can be made."""
+    try:
+        return str(error)
+    except Exception:
+        return ""
+
+
 def _told(tool: Tool, error: BaseException, detailed: bool) -> str:
     """What the model reads of an exception: its class, and a bounded message without secrets."""
     name = type(error).__name__
-    text = bounded(redact(str(error))) if detailed else ""
+    text = bounded(redact(_words(error))) if detailed else ""
     return f"{tool.name} failed: {name}: {text}" if text else f"{tool.name} failed: {name}"
 
 

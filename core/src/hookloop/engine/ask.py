@@ -41,6 +41,7 @@ from hookloop_hookspecs.events import (
     ThinkingPiece,
 )
 from hookloop_hookspecs.providers import Delta
+from hookloop_hookspecs.redact import bounded, redact
 from hookloop_hookspecs.verdicts import Replace
 
 from . import hooked
@@ -163,7 +164,7 @@ def _prepare(run: Run) -> Flow[tuple[ModelRequest, Ruling | None]]:
         for message in merged.messages:
             run.add(Said(message))
         yield from hooked.tell(merged.messages)
-        narrow, answer = _narrowed(merged.narrows), merged.first(Answer)
+        narrow, answer = _narrowed([one for _, one in merged.narrows]), merged.first(Answer)
         run.allowed = frozenset(narrow.tools) if narrow.tools is not None else None
         settings, choice = _over(settings, narrow.settings), narrow.tool_choice
         if narrow.model is not None:
@@ -314,7 +315,7 @@ def _failed(
 ) -> Flow[tuple[ModelRequest, tuple[Reply, Origin] | None]]:
     """A failed attempt: its tokens are counted, and plugins say what next. Raises the error where they say nothing."""
     usage = error.partial.usage if error.partial is not None else None
-    failed = ModelFailed(run.round, run.facts.reference, str(error), error.kind, attempt, usage)
+    failed = ModelFailed(run.round, run.facts.reference, bounded(redact(str(error))), error.kind, attempt, usage)
     yield from Emit(failed).ask()
     if usage is not None and usage.total is not None:
         run.add(Spent(usage, "failed attempt"))
@@ -324,7 +325,7 @@ def _failed(
         raise error
     yield from hooked.ruled(ruling, error.kind)
     if run.partial and "after_reply" not in run.setup.hooks:
-        yield from Emit(ReplyDiscarded(run.round, str(error))).ask()
+        yield from Emit(ReplyDiscarded(run.round, bounded(redact(str(error))))).ask()
     run.partial = []
     match ruling.verdict:
         case Stop(reason, text):

@@ -30,7 +30,7 @@ from hookloop_hookspecs.verdicts import Replace
 
 from . import hooked
 from .effects import Alive, Emit, Flow, Load, Now, OpenTools
-from .history import clean, clean_text, closing
+from .history import clean, clean_text, closing, distinct
 from .log import Group, Log
 from .merge import Merged
 from .output import spec_of, uses_tool
@@ -128,7 +128,7 @@ def _tools_of(plugin: str, value: object) -> Flow[list[Tool]]:
 
 def start(run: Run, message: Message) -> Flow[None]:
     """Begin a new turn: the user's message, what plugins say of it, and the claim, in one batch."""
-    run.closing = close_turn(run.past, run.setup.on_pending)
+    run.closing = close_turns(run.past, run.setup.on_pending)
     question = Message("user", clean(message.content), Origin("user", turn=run.turn_id), message.key)
     summary = yield from _choose_window(run)
     _open_log(run, (question,))
@@ -181,7 +181,7 @@ def _open_log(run: Run, question: tuple[Message, ...]) -> int:
     number = run.past.number
     cut = closed[at].start if at < len(closed) else number
     lead = [run.past.summary.message] if run.past.summary else []
-    window = lead + [message for turn in closed[at:] for message in turn.messages]
+    window = distinct(lead + [message for turn in closed[at:] for message in turn.messages])
     ids = {
         call.id
         for turn in run.past.turns
@@ -229,16 +229,26 @@ def _replaced(run: Run, plugin: str, version: str, verdict: object, old: Message
     return Message("user", clean(value.content), origin, old.key)
 
 
-def close_turn(past: Past, on_pending: str) -> list[Entry]:
-    """Entries that close the last turn, where it is open or waits: each call is answered, the turn is ended.
+def close_turns(past: Past, on_pending: str) -> list[Entry]:
+    """Close what earlier turns left open; gives back the entries that close the last one, which are to be stored.
 
-    They also become part of `past`. Raises `Conflict` where calls wait for decisions and the agent refuses to supersede.
+    Turns before it were closed for whoever wrote them (another store, outside); here they only become whole again.
+    Raises `Conflict` where calls of the last turn wait for decisions and the agent refuses to supersede.
     """
-    turn = past.last
-    if turn is None or turn.ended is not None or not (turn.open or turn.suspended or turn.dangling):
+    for turn in past.turns[:-1]:
+        _close_turn(past, turn)
+    last = past.last
+    if last is not None and last.suspended and last.ended is None and on_pending == "refuse":
+        raise Conflict(f"turn {last.id!r} waits for decisions; resume it, or let on_pending be 'supersede'")
+    return _close_turn(past, last) if last is not None else []
+
+
+def _close_turn(past: Past, turn: PastTurn) -> list[Entry]:
+    """Entries that close a turn, where it is open or waits: each call is answered, the turn is ended. They become part of
+    `past` as well.
+    """
+    if turn.ended is not None or not (turn.open or turn.suspended or turn.dangling):
         return []
-    if turn.suspended and on_pending == "refuse":
-        raise Conflict(f"turn {turn.id!r} waits for decisions; resume it, or let on_pending be 'supersede'")
     log = Log(turn.id, turn.start, [], set())
     log.replay(turn.entries)
     for place, said in closings(log, superseded=True):
@@ -250,7 +260,7 @@ def close_turn(past: Past, on_pending: str) -> list[Entry]:
     for entry in log.unsaved:
         turn.take(entry)
     turn.entries.sort(key=lambda entry: entry.number)
-    past.number = log.number
+    past.number = max(past.number, log.number)
     return log.unsaved
 
 

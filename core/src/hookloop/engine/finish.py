@@ -18,12 +18,12 @@ from hookloop_hookspecs import (
 from hookloop_hookspecs.codec import dump_entry
 from hookloop_hookspecs.events import ToolEnded, TurnFinished
 from hookloop_hookspecs.messages import Usage, json_text
+from hookloop_hookspecs.redact import bounded, redact
 
 from . import hooked
 from .ask import admit_sent
 from .begin import closings
 from .effects import CloseTools, Emit, Flow, Inbox, Now, StopJobs
-from .history import clean_text
 from .log import flatten
 from .run import Ended, Run
 from .saving import save, save_outside
@@ -84,7 +84,7 @@ def _drain(run: Run, ended: Ended) -> Flow[None]:
 
 
 def _error_text(error: BaseException | None) -> str:
-    return clean_text(f"{type(error).__name__}: {error}"[:2000]) if error is not None else ""
+    return bounded(redact(f"{type(error).__name__}: {error}")) if error is not None else ""
 
 
 def _store(run: Run, ended: Ended) -> Flow[BaseException | None]:

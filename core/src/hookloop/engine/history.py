@@ -145,6 +145,12 @@ def unique_ids(content: tuple[Part, ...], taken: set[str], number: int) -> tuple
     return tuple(fresh)
 
 
+def distinct(messages: list[Message]) -> list[Message]:
+    """The messages of a view with call ids that are unique in it: turns that were never loaded together may share some."""
+    ids = [call.id for message in messages for call in message.calls]
+    return messages if len(set(ids)) == len(ids) else repair(messages, lambda _: None)
+
+
 def repair(messages: Iterable[Message], warn: Callable[[str], None]) -> list[Message]:
     """A history that satisfies INV, from one that a caller brings: orphaned results are dropped, repeated ones too, calls
     without a result are answered as interrupted, ids made unique on both sides. The caller's objects are not touched.

@@ -17,6 +17,7 @@ from hookloop_hookspecs import (
     Window,
 )
 from hookloop_hookspecs.events import Contributed, Decision, Warned
+from hookloop_hookspecs.redact import bounded, redact
 from hookloop_hookspecs.verdicts import Decision as Decided
 
 from .effects import CallHook, Emit, Flow, HookName, Returned
@@ -48,11 +49,15 @@ def failure(one: Returned, hook: str) -> PluginError:
 
 def _merged(run: Run, hook: HookName, arguments: Mapping[str, object], fold: str = "") -> Flow[Merged]:
     returned = yield from _call(run, hook, arguments, fold)
-    return merge(hook, returned, run.turn_id, run.round)
+    merged = merge(hook, returned, run.turn_id, run.round)
+    for conflict in merged.conflicts(hook):
+        yield from warn(run, conflict)
+    return merged
 
 
 def warn(run: Run, text: str, plugin: str = "", hook: str = "") -> Flow[None]:
     """Note a warning for the outcome and tell it as an event."""
+    text = bounded(redact(text))
     run.warnings.append(f"{plugin}.{hook}: {text}" if plugin else text)
     yield from Emit(Warned(text, plugin, hook)).ask()
 

@@ -83,6 +83,8 @@ class Group:
         yield self.said.message
         done = [self.results[place] for place in self.places if place in self.results]
         yield from (said.message for said in done)
+        if len(done) < len(self.calls):
+            return  # what was said about it waits, as it may not stand between a call and its result
         yield from self.said.behind
         for said in done:
             yield from said.behind
@@ -204,11 +206,15 @@ def shown(said: Said) -> Iterator[Message]:
 def flatten(entries: Iterable[Entry], *, blank: bool = True) -> Iterator[Message]:
     """Entries (ordered by number) to messages. With `blank` off, replies that no request holds are left out.
 
-    An open group gives the results it has.
+    An open group gives the results it has; what came behind it is held back, as it is in requests.
     """
     group: Group | None = None
     for entry in entries:
         if group is not None and entry.number not in group.places:
+            if group.open:
+                if isinstance(entry.body, Said):
+                    break
+                continue
             yield from group.messages()
             group = None
         body = entry.body

@@ -40,7 +40,7 @@ class Merged:
     messages: list[Message] = field(default_factory=list)
     system: list[str] = field(default_factory=list)
     rulings: list[Ruling] = field(default_factory=list)
-    narrows: list[Narrow] = field(default_factory=list)
+    narrows: list[tuple[str, Narrow]] = field(default_factory=list)
 
     def first(self, *kinds: type) -> Ruling | None:
         """The first verdict of the strongest of these kinds."""
@@ -50,10 +50,26 @@ class Merged:
                     return ruling
         return None
 
+    def conflicts(self, hook: str) -> list[str]:
+        """Where plugins change the same thing in different ways, in words."""
+        found: list[str] = []
+        replaced = [(one.plugin, one.verdict.value) for one in self.rulings if isinstance(one.verdict, Replace)]
+        _differ(found, hook, "replace the same thing", replaced)
+        for name in ("tool_choice", "settings", "model"):
+            values = [(giver, getattr(one, name)) for giver, one in self.narrows]
+            _differ(found, hook, f"choose {name}", [(giver, value) for giver, value in values if value is not None])
+        return found
+
     @property
     def strongest(self) -> Ruling | None:
         """The verdict that stands, `Replace` aside."""
         return self.first(Stop, Deny, Suspend, Answer, Retry)
+
+
+def _differ(found: list[str], hook: str, what: str, values: list[tuple[str, object]]) -> None:
+    if len(values) > 1 and any(value != values[0][1] for _, value in values):
+        givers = " and ".join(repr(giver) for giver, _ in values)
+        found.append(f"plugins {givers} {what} in {hook}, and differ; order decides")
 
 
 def merge(hook: str, returned: Iterable[Returned], turn: str, round: int) -> Merged:
@@ -84,7 +100,7 @@ def _take(merged: Merged, one: Returned, hook: str, item: object, origin: Origin
         case Message() if hook in CONTRIBUTE:
             _message(merged, one, hook, item, origin)
         case Narrow() if hook == "before_round":
-            merged.narrows.append(item)
+            merged.narrows.append((one.plugin, item))
         case Stop() | Deny() | Suspend() | Answer() | Retry() | Replace() if isinstance(item, ALLOWED.get(hook, ())):
             merged.rulings.append(Ruling(one.plugin, one.version, hook, item))
         case _:

@@ -31,6 +31,7 @@ from hookloop_hookspecs.verdicts import Decision
 from .begin import new_epoch
 from .decide import commit, conclude
 from .effects import Emit, Flow, Now
+from .history import distinct
 from .judge import Judged, judge, refused
 from .log import Group, Log
 from .merge import result_of
@@ -71,7 +72,7 @@ def _rebuild(run: Run, turn: PastTurn, started: TurnStarted) -> None:
     closed = show(run.past, bound=bound)
     at = next((at for at, past in enumerate(closed) if past.start >= started.view_from), len(closed))
     lead = [run.past.summary.message] if run.past.summary else []
-    window = lead + [message for past in closed[at:] for message in past.messages]
+    window = distinct(lead + [message for past in closed[at:] for message in past.messages])
     run.log = Log(turn.id, turn.start, window, _ids(run))
     run.log.ledger.tally.uncounted = run.request.output.name if run.request.output else ""
     run.closed = len(window)

@@ -160,8 +160,8 @@ def keeper_lists_and_deletes(subject: Subject) -> None:
     assert subject.texts("one") == [("user", "again"), ("assistant", "answer")], "a deleted conversation begins anew"
 
 
-def _claims(subject: Subject, version: int, who: str) -> object:
-    return subject.append(_claim(who, version), version, owner=who, lease=60.0)
+def _claims(subject: Subject, version: int, who: str) -> None:
+    subject.append(_claim(who, version), version, owner=who, lease=60.0)
 
 
 def one_writer_wins(subject: Subject) -> None:
