@@ -7,9 +7,8 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
-from scenarios import Hooked
 
-from cases import EVERYWHERE, FEW, Place, shown
+from cases import EVERYWHERE, FEW, Place, hooked, shown
 from hookloop import Agent, ToolError, tool
 from hookloop.testing import ScriptedProvider, call, say
 from hookloop_hookspecs import Batch, Entry, Message, Said, ToolCall, ToolResult
@@ -235,11 +234,6 @@ EVIL = {
 """What a tool may raise beside usual errors; none of it says that the turn is to end."""
 
 
-@pytest.mark.xfail(
-    strict=True,
-    reason="jobs.py: what escapes the body (BaseException, a failing str(error)) makes no Done: a sync run hangs, others fail",
-)
-@pytest.mark.filterwarnings("ignore::pytest.PytestUnhandledThreadExceptionWarning")
 @pytest.mark.parametrize("make", [_raise, _araise], ids=["sync", "async"])
 @pytest.mark.parametrize("name", EVIL)
 @pytest.mark.parametrize("way", ["run", "arun"])
@@ -288,7 +282,7 @@ def test_A15_call_only_messages_survive_a_recut_of_the_open_turn(place: Place) -
 @pytest.mark.parametrize("place", FEW, ids=str)
 def test_A13_what_plugins_add_never_stands_between_a_call_and_its_results(place: Place, hook: str) -> None:
     script = [[*asked("a", id="c1"), call("boom", id="c2")], say("done")]
-    plugins = [Hooked(**{hook: lambda turn: f"note of {hook}"})]
+    plugins = [hooked(hook, lambda turn: f"note of {hook}")]
     with place.stage(*script, tools=[search([]), tool(_raise(OSError("no")))], plugins=plugins) as stage:
         stage.run()
         kinds = [kind for kind, _ in stage.sent[1]]

@@ -7,10 +7,10 @@ from collections.abc import Sequence
 from typing import Any
 
 import pytest
-from cases import SCRIPTED, Place, few, places, shown
 from scenarios import Hooked
 from wires import CHAT, MESSAGES, RESPONSES
 
+from cases import SCRIPTED, Place, few, places, shown
 from hookloop import tool
 from hookloop.testing import call, reply, say, think
 from hookloop.testing.server import (
@@ -138,7 +138,10 @@ ODD: dict[str, tuple[Sse, list[tuple[str, dict[str, Any]]]]] = {
         chat_stream({**chunk(), **FILTERED}, calls(tc(0, "c1", "f", '{"a":1}'))),
         [("f", {"a": 1})],
     ),
-    "G01 finish stop though it calls": (chat_stream(calls(tc(0, "c1", "f", '{"a":1}')), finish="stop"), [("f", {"a": 1})]),
+    "G01 finish stop though it calls": (
+        chat_stream(calls(tc(0, "c1", "f", '{"a":1}')), finish="stop"),
+        [("f", {"a": 1})],
+    ),
     "G11 JSON in a JSON string": (
         chat_stream(calls(tc(0, "c1", "f", '"{\\"a\\":2}"'))),
         [("f", {"a": 2})],
@@ -322,7 +325,7 @@ def test_B17_a_provider_whose_stream_just_ends_is_an_error(place: Place) -> None
         stage._provider = lambda: made  # type: ignore[method-assign]  # this one provider for one turn
         assert stage.run().status == "failed"
         assert (ran.calls, stage.error.kind) == ([], "stream")
-        del stage._provider  # type: ignore[method-assign]
+        del stage._provider
         assert stage.raw
 
 

@@ -307,7 +307,7 @@ NEVER: dict[str, tuple[str, str, list[Any]]] = {
 @pytest.mark.parametrize("place", few(None)[1::2], ids=str)
 def test_C18_F09_F10_calls_that_never_run_count_for_every_limit(place: Place, name: str, limit: str) -> None:
     tool_name, raw, plugins = NEVER[name]
-    limits = Limits(**{limit: 2})
+    limits = Limits(**{limit: 2})  # type: ignore[arg-type]  # names from the table
     calls = [call(tool_name, raw, id=f"c{at}") for at in range(3)]
     script = [calls] if limit == "calls_per_reply" else calls
     with place.stage(*script, tools=[get_site], plugins=plugins, limits=limits, patience=5) as stage:

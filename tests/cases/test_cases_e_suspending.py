@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from scenarios import Hooked, tools
 
-from cases import EVERYWHERE, FEW, Place, Stage, few, shown
+from cases import EVERYWHERE, FEW, Place, Stage, few, hooked, shown
 from hookloop import Agent, ToolContext, tool
 from hookloop.engine.history import check
 from hookloop.memory import InProcessMemory
@@ -91,7 +91,7 @@ def test_E01_suspends_in_many_rounds_do_not_grow(place: Place) -> None:
 @pytest.mark.parametrize("place", few(None), ids=str)
 def test_E01_hooks_of_the_start_are_not_asked_again(place: Place, hook: str) -> None:
     asked: list[int] = []
-    plugins = [Hooked(**{hook: lambda: asked.append(1)})]
+    plugins = [hooked(hook, lambda: asked.append(1))]
     with place.stage(WIPE, say("done"), tools=table([]), plugins=plugins) as stage:
         stage.run()
         stage.resume(Approve())

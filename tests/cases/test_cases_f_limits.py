@@ -5,10 +5,10 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from cases import EVERYWHERE, FEW, ON_WIRES, Place, few, places, shown
 from scenarios import EDIT, Hooked, prolific, tools
 from wires import CHAT, MESSAGES
 
+from cases import EVERYWHERE, FEW, ON_WIRES, Place, few, hooked, places, shown
 from hookloop import Limits, tool
 from hookloop.testing import call, reply, say
 from hookloop.testing.server import DONE, Sse, calls, cbd, cbe, cbs, chunk, md, ms, mstop, tc
@@ -77,7 +77,7 @@ def forced(request: Any) -> str:
     choice: Any = request.tool_choice if body is None else body.get("tool_choice", "auto")
     if isinstance(choice, dict):
         choice = choice.get("name") or choice.get("function", {}).get("name") or choice["type"]
-    return {"any": "required"}.get(choice, choice)
+    return "required" if choice == "any" else str(choice)
 
 
 def obedient(request: Any) -> Any:
@@ -103,7 +103,9 @@ def test_F05_whatever_became_of_that_call(place: Place, why: str) -> None:
     name = {"resumed": "pay", "failed": "boom"}.get(why, "edit")
     arguments = {"amount": 1} if name == "pay" else {} if name == "boom" else {"path": "a"}
     first = [call(name, arguments, id="c1")] * (2 if why == "answered twice" else 1)
-    with place.stage(first, say("one"), first, say("two"), tools=tools([]), plugins=plugins, tool_choice="required") as st:
+    with place.stage(
+        first, say("one"), first, say("two"), tools=tools([]), plugins=plugins, tool_choice="required"
+    ) as st:
         for prompt in ("1", "2"):
             st.run(prompt)
             if why == "resumed":
@@ -261,7 +263,7 @@ def test_F10_a_hook_that_always_blocks_meets_the_limits(place: Place) -> None:
 def test_F10_so_does_it_with_other_limits(place: Place, limit: str) -> None:
     rounds = 4 if limit == "rounds" else 5
     script = [call("edit", {"path": "a"}, id="same") for _ in range(rounds)]
-    plugins, limits = [Hooked(before_tool=lambda: Deny("blocked"))], Limits(**{limit: 4})
+    plugins, limits = [Hooked(before_tool=lambda: Deny("blocked"))], Limits(**{limit: 4})  # type: ignore[arg-type]  # names from the table
     with place.stage(*script, tools=tools([]), plugins=plugins, limits=limits) as stage:
         outcome = stage.run()
         assert (outcome.status, outcome.stop_reason) == ("limit", limit)
@@ -271,7 +273,7 @@ def test_F10_so_does_it_with_other_limits(place: Place, limit: str) -> None:
 @pytest.mark.parametrize("place", EVERYWHERE, ids=str)
 def test_F10_a_hook_may_end_the_run(place: Place, hook: str) -> None:
     ran: list[Any] = []
-    plugins = [Hooked(**{hook: lambda: Stop("enough", "that is enough")})]
+    plugins = [hooked(hook, lambda: Stop("enough", "that is enough"))]
     with place.stage(EDIT, tools=tools(ran), plugins=plugins) as stage:
         outcome = stage.run()
         assert (outcome.status, outcome.stop_reason, outcome.text) == ("stopped", "enough", "that is enough")
@@ -283,7 +285,9 @@ def test_F10_a_hook_may_end_the_run(place: Place, hook: str) -> None:
 @pytest.mark.parametrize("place", [*few(None), *ON_WIRES], ids=str)
 def test_F12_a_blocked_answer_is_told_from_an_empty_one(place: Place, stop: Any, text: str) -> None:
     if place.wire is not None:
-        stop = "refusal" if place.wire is MESSAGES else "filter"  # OpenAI's refusal is a block of its own, kept as it is
+        stop = (
+            "refusal" if place.wire is MESSAGES else "filter"
+        )  # OpenAI's refusal is a block of its own, kept as it is
     with place.stage(reply(say(text), stop=stop), tools=tools([])) as stage:
         outcome = stage.run()
         assert (outcome.status, outcome.text) == ("done", text)
@@ -297,7 +301,7 @@ def test_F12_nobody_makes_a_blocked_answer_go_on(place: Place, stop: Any) -> Non
     """Neither a review nor a structured output that is missing asks again; calls in it do not run."""
     ran: list[Any] = []
     plugins = [Hooked(review_answer=lambda: "not yet")]
-    parts = [say("no"), EDIT]
+    parts: list[Any] = [say("no"), EDIT]
     with place.stage(reply(*parts, stop=stop), reply(say("no"), stop=stop), tools=tools(ran), plugins=plugins) as stage:
         assert stage.run().stop_reason == stop
         assert stage.run("as data", output=dict[str, int]).stop_reason == stop

@@ -16,6 +16,7 @@ from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from typing import Any, Self
 
+from scenarios import Hooked
 from ways import TRANSPORTS, WAYS
 from wires import CHAT, MESSAGES, RESPONSES, Wire
 
@@ -267,6 +268,11 @@ class Stage:
         return [refusal.message for refusal in self.server.refusals] if self.server is not None else []
 
 
+def hooked(hook: str, function: Callable[..., Any], name: str = "hooked") -> Hooked:
+    """A plugin with one hook, named by a table."""
+    return Hooked(name, **{hook: function})
+
+
 def shown(messages: Sequence[Message]) -> list[Line]:
     """Canonical messages as lines."""
     return [_part(message.role, part) for message in messages for part in message.content]
@@ -356,6 +362,7 @@ __all__ = [
     "Place",
     "Stage",
     "few",
+    "hooked",
     "lines",
     "places",
     "shown",
