@@ -11,6 +11,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from hookloop import Agent, Limits, tool
+from hookloop.engine.log import flatten
 from hookloop.memory import InProcessMemory
 from hookloop.testing import ScriptedProvider, Spy, assert_growing, assert_valid_history, call, reply, say
 from hookloop_hookspecs import (
@@ -119,6 +120,8 @@ def played(way: str, plan: Any, other: Any, script: Any, policy: str) -> list[An
     assert_growing(provider.requests)
     entries = memory.load_memory("c", LoadQuery()).entries
     assert [entry.number for entry in entries] == sorted({entry.number for entry in entries})
+    if seen[-1][0] != "suspended":
+        assert_valid_history(list(flatten(entries)))
     return [*seen, *(_plain(request.messages) for request in provider.requests)]
 
 
