@@ -36,7 +36,7 @@ class Options(BaseModel):
     made before anything visible has arrived. `headers` are sent with each request. `thinking`: "off", "adaptive", a
     token budget, or None for the model's default. `max_tokens` bounds a reply where a request does not. `cache` places
     cache marks. `binding`: what happens to bound thinking whose conversation has changed: "keep" lets the server refuse
-    it, "drop_block" asks the server to drop it.
+    it, "drop_block" asks the server to drop it (which is also asked where the engine had to cut the open turn).
     """
 
     model_config = ConfigDict(extra="forbid", frozen=True)

@@ -231,7 +231,7 @@ def _headers(options: _Options, thinker: Thinker) -> dict[str, str]:
     """The options' headers, with the beta that the options need added to theirs."""
     headers = dict(options.headers)
     betas = [headers.pop(name) for name in list(headers) if name.lower() == "anthropic-beta"]
-    wanted = [*betas, *([BINDING_BETA] if thinker.drops else [])]
+    wanted = [*betas, *([BINDING_BETA] if thinker.binds else [])]
     return {**headers, "anthropic-beta": ",".join(wanted)} if wanted else headers
 
 

@@ -46,9 +46,15 @@ class Thinker:
         return f"a budget has at least {LEAST_BUDGET} tokens" if too_small else ""
 
     @property
-    def drops(self) -> bool:
-        """True where the server is asked to drop thinking that is bound to another conversation."""
-        return self.facts.bound and self.options.binding == "drop_block" and self.options.thinking != "off"
+    def binds(self) -> bool:
+        """True where thinking is sent and is bound to what was said before it."""
+        return self.facts.bound and self.options.thinking != "off"
+
+    def drops(self, request: ModelRequest) -> bool:
+        """True where the server is asked to drop thinking that is bound to another conversation: by option, and where the
+        engine had to cut what stood before it.
+        """
+        return self.binds and (self.options.binding == "drop_block" or request.recut)
 
     def config(self, request: ModelRequest, encoded: Encoded, limit: int) -> Config:
         """The thinking configuration; None leaves it to the model.
@@ -61,21 +67,20 @@ class Thinker:
         if asked == "off" or (asked is None and request.settings.effort == "none" and not encoded.thinks):
             return {"type": facts.off} if facts.off in ("disabled", "between_tools") else None
         if isinstance(asked, int):
-            return self._budget(asked, limit, encoded)
-        if asked == "adaptive" or (facts.adaptive and (begun or self.drops)):
-            return {"type": "adaptive", **self._binding}
-        return self._budget(RESUMED, limit, encoded) if begun else None
+            return self._budget(asked, limit, encoded, request)
+        if asked == "adaptive" or (facts.adaptive and (begun or self.drops(request))):
+            return {"type": "adaptive", **self._binding(request)}
+        return self._budget(RESUMED, limit, encoded, request) if begun else None
 
-    def _budget(self, asked: int, limit: int, encoded: Encoded) -> Config:
+    def _budget(self, asked: int, limit: int, encoded: Encoded, request: ModelRequest) -> Config:
         """Thinking with a budget; None where it does not fit, or would begin in the middle of a turn."""
         budget = min(asked, limit - 1)
         if budget < LEAST_BUDGET or not encoded.begins_with_thinking:
             return None
-        return {"type": "enabled", "budget_tokens": budget, **self._binding}
+        return {"type": "enabled", "budget_tokens": budget, **self._binding(request)}
 
-    @property
-    def _binding(self) -> dict[str, Any]:
-        return {"block_binding": {"prefix_mismatch_behavior": "drop_block"}} if self.drops else {}
+    def _binding(self, request: ModelRequest) -> dict[str, Any]:
+        return {"block_binding": {"prefix_mismatch_behavior": "drop_block"}} if self.drops(request) else {}
 
     def keeps(self, config: Config, encoded: Encoded) -> bool:
         """Whether earlier thinking is sent: not where thinking is off because its budget leaves no room."""
