@@ -68,6 +68,8 @@ def _item(item: dict[str, Any]) -> tuple[str, str]:
         return "assistant", f"call {item['name']}"
     if kind == "function_call_output":
         return "tool", str(item["output"])
+    if kind == "reasoning":
+        return "assistant", "reasoning"
     content = item["content"]
     return item["role"], content if isinstance(content, str) else "".join(part.get("text", "") for part in content)
 
