@@ -93,7 +93,6 @@ def test_L06_a_key_that_a_server_repeats_is_in_no_log_trace_or_store(
 
 
 @each_way
-@pytest.mark.xfail(strict=True, reason="the error text of a turn's end is stored as it came")
 def test_L06_what_a_provider_of_others_says_is_stored_without_keys(way: str) -> None:
     memory = InProcessMemory()
     broken = ProviderError(WORDS, provider="scripted", kind="auth")

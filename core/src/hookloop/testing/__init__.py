@@ -1,4 +1,13 @@
-"""The testing kit: scripted models, spies, the strict local server, conformance checks."""
+"""The testing kit, for whoever writes plugins, memories, providers, or programs around them.
+
+- A model that follows a script: `ScriptedProvider(call("edit", {"path": "a"}), say("done"))`; its `requests` are what it was
+  asked. `hookloop.testing.server.StrictServer` plays the same scripts to real SDKs, and refuses what the real APIs refuse.
+- A plugin that watches: `Spy()`; it can be told what to return, and when to fail. `as_hook` makes a hook of any function.
+- Assertions: `assert_valid_history`, `assert_extends`, `assert_growing`.
+- Conformance: `print(check_plugin(MyPlugin))`, `check_memory`, `check_provider`; or check by check in a test suite, with
+  `plugin_checks`, `memory_checks`, `provider_checks`. `LocalEndpoint` is a server for a provider with an API of its own.
+- Crashes: `crash_points` stops a turn before and after each of its effects.
+"""
 
 from . import memory_checks, plugin_checks, provider_checks
 from .crash import Crash, crash, crash_points, mortal
