@@ -23,6 +23,8 @@ PATIENCE: Final = 20.0
 SECRET: Final = "sk-checked-0123456789abcdef"
 """A key that must stand in no error; give it to the provider."""
 
+TEXT: Final = "Grüße, 世界 🌍!\n\n  A second paragraph, long enough to come in several pieces."
+"""A text of several scripts, long enough to come in several pieces."""
 TOOL: Final = ToolSpec(
     "edit",
     "Mtool edits a file.",
