@@ -38,7 +38,7 @@ def test_C01_an_unknown_tool_is_named_with_those_there_are(place: Place) -> None
 
 
 @pytest.mark.parametrize("name", [" ", "get site", "get_site\n", "x" * 300, "final_list", "Get_Site", "ünïcode"])
-@pytest.mark.parametrize("place", [*few(None)[1:3], *ON_WIRES], ids=str)
+@pytest.mark.parametrize("place", ON_WIRES, ids=str)
 def test_C01_odd_names_are_unknown_tools_too(place: Place, name: str) -> None:
     with place.stage(call(name, id="c1"), say("ok"), tools=[get_site]) as stage:
         assert stage.run().text == "ok"
@@ -181,7 +181,7 @@ def test_C12_a_failing_sibling_costs_no_result(place: Place, kind: str) -> None:
         results = [text for kind, text in stage.sent[1] if kind == "result"]
         assert (results[0], results[2]) == ("fast", "slow")
         assert "RuntimeError" in results[1]
-        assert three.completed == ["fast", "slow"]
+        assert sorted(three.completed) == ["fast", "slow"]
 
 
 @pytest.mark.parametrize("verdict", [Stop("enough"), RuntimeError("plugin broke")], ids=["stop", "raises"])

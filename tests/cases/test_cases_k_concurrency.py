@@ -27,6 +27,11 @@ WHO: contextvars.ContextVar[str] = contextvars.ContextVar("who", default="nobody
 CALLS = [[call("sync_tool", id="c1"), call("async_tool", id="c2")], say("done")]
 
 
+def by_request(request: Any) -> Any:
+    """The step that a conversation is at, whatever others ask meanwhile."""
+    return CALLS[1] if request.messages[-1].role == "tool" else CALLS[0]
+
+
 class Readers:
     """Tools and hooks, sync and async, that note the variable and then set it."""
 
@@ -94,7 +99,7 @@ def test_K01_two_concurrent_runs_do_not_mix_in_tasks() -> None:
     readers = Readers()
 
     async def main() -> None:
-        async with Agent(ScriptedProvider([*CALLS[:1] * 2, *CALLS[1:] * 2]), tools=readers.tools()) as agent:
+        async with Agent(ScriptedProvider([by_request] * 4), tools=readers.tools()) as agent:
 
             async def one(who: str) -> None:
                 WHO.set(who)
@@ -110,7 +115,7 @@ def test_K01_two_concurrent_runs_do_not_mix_in_tasks() -> None:
 
 def test_K01_two_concurrent_runs_do_not_mix_in_threads() -> None:
     readers = Readers()
-    with Agent(ScriptedProvider([*CALLS[:1] * 2, *CALLS[1:] * 2]), tools=readers.tools()) as agent:
+    with Agent(ScriptedProvider([by_request] * 4), tools=readers.tools()) as agent:
         barrier = threading.Barrier(2)
 
         def one(who: str) -> None:
@@ -404,7 +409,7 @@ class Kept:
 
 
 @pytest.mark.parametrize("fails", ["recall", "persist_memory"])
-@pytest.mark.parametrize("place", EVERYWHERE[:8], ids=str)
+@pytest.mark.parametrize("place", few(None)[1:3], ids=str)
 def test_K10_one_failing_memory_costs_the_others_nothing(place: Place, fails: str) -> None:
     a, b, c = Kept("a"), Kept("b", fails), Kept("c")
     provider = ScriptedProvider([say("ok")], transport=place.transport)
@@ -421,7 +426,7 @@ def test_K10_one_failing_memory_costs_the_others_nothing(place: Place, fails: st
     assert [w for w in outcome.warnings if f"b cannot {fails.removesuffix('_memory')}" in w]
 
 
-@pytest.mark.parametrize("place", EVERYWHERE[:8], ids=str)
+@pytest.mark.parametrize("place", few(None), ids=str)
 def test_K10_the_owner_of_the_history_is_not_optional(place: Place) -> None:
     class Broken(InProcessMemory):
         name = "broken"

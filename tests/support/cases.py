@@ -89,7 +89,7 @@ class Stage:
 
     def __enter__(self) -> Self:
         if self.memory is None:
-            on_disk = (self.place.wire, self.place.way, self.place.transport) == (None, "arun", "stream")
+            on_disk = (self.place.wire, self.place.way, self.place.transport) == (None, "astream", "stream")
             self.memory = self._database() if on_disk else InProcessMemory()
         if self.place.wire is not None:
             self.server = self._stack.enter_context(StrictServer(self._script, **self.server_options))
