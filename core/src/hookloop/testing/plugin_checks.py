@@ -24,7 +24,8 @@ from hookloop_hookspecs import Message, PluginError, Window
 from hookloop_hookspecs.tools import Toolset, as_tool
 
 from .history import assert_growing, assert_valid_history
-from .plugin_subject import ROUNDS, Played, PluginSubject, Situation
+from .plugin_play import Played, Situation
+from .plugin_subject import ROUNDS, PluginSubject
 from .report import Report, judged
 from .watched import Call
 

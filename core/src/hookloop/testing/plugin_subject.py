@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+import inspect
+from collections.abc import Awaitable, Callable, Sequence
+from contextlib import suppress
 from functools import cached_property
 from typing import Any, Final
 from unittest import SkipTest
@@ -14,17 +15,14 @@ from hookloop.hooks import Hooks, Registered
 from hookloop.limits import Limits
 from hookloop.memory import InProcessMemory
 from hookloop_hookspecs import (
-    Approve,
     Batch,
     ConfigError,
-    Message,
-    ModelRequest,
-    Outcome,
     ProviderError,
     hookimpl,
     tool,
 )
 
+from .plugin_play import Play, Played, Situation
 from .script import call, reply, say
 from .scripted import ScriptedProvider
 from .watched import Call, Watched
@@ -47,35 +45,6 @@ class FullDisk(InProcessMemory):
         if batch.version > 0:
             raise OSError("the disk is full")
         super().persist_memory(batch)
-
-
-@dataclass(frozen=True)
-class Situation:
-    """What a turn meets. `script` is what the model says, reply by reply; once it is used up the model says "done"."""
-
-    name: str
-    script: Sequence[Any] = ()
-    leave: bool = False
-    approve: bool = False
-    memory: Callable[[], Any] | None = None
-    limits: Limits = field(default_factory=Limits)
-    prompts: Sequence[str] = ("Change the file.", "And the other one.")
-
-
-@dataclass
-class Played:
-    """What one play showed: the plugin's calls, the requests, the outcome of each turn (None: it raised before one)."""
-
-    watched: Watched
-    requests: list[ModelRequest] = field(default_factory=list)
-    outcomes: list[Outcome | None] = field(default_factory=list)
-    errors: list[str] = field(default_factory=list)
-
-    @property
-    def contributions(self) -> list[Message]:
-        """All that plugins contributed, turn by turn."""
-        found = [message for outcome in self.outcomes if outcome is not None for message in outcome.new]
-        return [message for message in found if message.origin.kind == "plugin"]
 
 
 @tool
@@ -124,11 +93,14 @@ class PluginSubject:
     def fault(self) -> str:
         """Why it is no plugin at all; empty where it is one."""
         try:
-            Hooks([Registered("checked", self._make())])
-        except ConfigError as error:
-            return str(error)
+            plugin = self._make()
         except Exception as error:  # whatever its making raises is what the report is about
             return f"it cannot be made: {type(error).__name__}: {error}"
+        try:
+            Hooks([Registered("checked", plugin)])
+        except ConfigError as error:
+            return str(error)
+        _close(plugin)
         return ""
 
     def require(self) -> None:
@@ -180,116 +152,30 @@ class PluginSubject:
     def play(self, situation: Situation, way: str = "run", transport: str = "stream") -> Played:
         """Play a situation anew. `way` is one of run, stream, arun, astream."""
         self.require()
-        return _Play(self, situation, way, transport).play()
+        watched = Watched(self._make())
+        return Play(
+            watched, lambda provider: self._agent(watched, situation, provider), self._deps, situation, way, transport
+        ).play()
 
-    def agent(self, played: Played, situation: Situation, provider: ScriptedProvider) -> Agent:
-        """An agent with the plugin, for one play."""
+    def _agent(self, watched: Watched, situation: Situation, provider: ScriptedProvider) -> Agent:
         memory = None if situation.memory is None else [situation.memory()]
         limits = situation.limits
         if limits == Limits():
             limits = Limits(rounds=len(situation.script) + ROOM)
-        return Agent(provider, tools=self._tools, plugins=[played.watched], memory=memory, limits=limits)
-
-    @property
-    def deps(self) -> Any:
-        """What the program gives."""
-        return self._deps
-
-    def watch(self) -> Watched:
-        """A plugin of its own, watched."""
-        return Watched(self._make())
+        return Agent(provider, tools=self._tools, plugins=[watched], memory=memory, limits=limits)
 
 
-class _Play:
-    """One play under way."""
-
-    def __init__(self, subject: PluginSubject, situation: Situation, way: str, transport: str) -> None:
-        self._subject = subject
-        self._situation = situation
-        self._way = way
-        self._played = Played(subject.watch())
-        self._provider = ScriptedProvider([self._says] * 1000, transport=transport)
-
-    def _says(self, request: ModelRequest) -> Any:
-        """The model's next reply: the script begins anew with each message of the user."""
-        said = 0
-        for message in request.messages:
-            said = 0 if message.origin.kind == "user" else said + (message.role == "assistant")
-        script = self._situation.script
-        first = not any(message.text == self._situation.prompts[-1] for message in request.messages)
-        again = first or len(self._situation.prompts) == 1
-        return script[said] if again and said < len(script) else say("done")
-
-    def play(self) -> Played:
-        if self._way.startswith("a"):
-            asyncio.run(self._async())
-        else:
-            self._sync()
-        self._played.requests = self._provider.requests
-        return self._played
-
-    def _agent(self) -> Agent:
-        return self._subject.agent(self._played, self._situation, self._provider)
-
-    def _asks(self, at: int) -> dict[str, Any]:
-        return {"conversation": "c", "turn_id": f"t{at}", "deps": self._subject.deps}
-
-    def _sync(self) -> None:
-        with self._agent() as agent:
-            for at, prompt in enumerate(self._situation.prompts):
-                stream = agent.stream(prompt, **self._asks(at))
-                try:
-                    self._read(stream)
-                    self._over(stream.outcome)
-                    if self._situation.approve and self._waits():
-                        self._over(agent.resume("c", self._approval()))
-                except Exception as error:
-                    self._failed(error)
-
-    def _read(self, stream: Any) -> None:
-        if self._way == "run" and not self._situation.leave:
-            stream.result()
-            return
-        with stream as events:
-            for event in events:
-                if self._situation.leave and event.kind == "tool_started":
-                    break
-
-    async def _async(self) -> None:
-        async with self._agent() as agent:
-            for at, prompt in enumerate(self._situation.prompts):
-                stream = agent.astream(prompt, **self._asks(at))
-                try:
-                    await self._aread(stream)
-                    self._over(stream.outcome)
-                    if self._situation.approve and self._waits():
-                        self._over(await agent.aresume("c", self._approval()))
-                except Exception as error:
-                    self._failed(error)
-
-    async def _aread(self, stream: Any) -> None:
-        if self._way == "arun" and not self._situation.leave:
-            await stream.result()
-            return
-        async with stream as events:
-            async for event in events:
-                if self._situation.leave and event.kind == "tool_started":
-                    break
-
-    def _over(self, outcome: Outcome | None) -> None:
-        self._played.outcomes.append(outcome)
-
-    def _failed(self, error: Exception) -> None:
-        self._played.errors.append(f"{type(error).__name__}: {error}")
-        self._over(getattr(error, "outcome", None))
-
-    def _waits(self) -> bool:
-        last = self._played.outcomes[-1]
-        return last is not None and last.status == "suspended"
-
-    def _approval(self) -> dict[str, Any]:
-        last = self._played.outcomes[-1]
-        return {one.id: Approve() for one in last.pending} if last is not None else {}
+def _close(plugin: Any) -> None:
+    """Let a plugin that took part in no turn go. Where it fails in that, the check of an ordinary turn says so."""
+    close = getattr(plugin, "close", None)
+    with suppress(Exception):
+        value = close() if hasattr(close, "hookloop_impl") else None
+        if inspect.isawaitable(value):
+            asyncio.run(_awaited(value))
 
 
-__all__ = ["ROUNDS", "Played", "PluginSubject", "Situation"]
+async def _awaited(value: Awaitable[Any]) -> Any:
+    return await value
+
+
+__all__ = ["ROUNDS", "PluginSubject"]
