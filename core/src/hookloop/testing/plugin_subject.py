@@ -167,7 +167,7 @@ class PluginSubject:
 
 def _close(plugin: Any) -> None:
     """Let a plugin that took part in no turn go. Where it fails in that, the check of an ordinary turn says so."""
-    close = getattr(plugin, "close", None)
+    close: Any = getattr(plugin, "close", None)
     with suppress(Exception):
         value = close() if hasattr(close, "hookloop_impl") else None
         if inspect.isawaitable(value):
