@@ -14,6 +14,7 @@ import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
+from functools import cache, partial
 from typing import Any, Self
 
 from scenarios import Hooked
@@ -21,6 +22,8 @@ from ways import TRANSPORTS, WAYS
 from wires import CHAT, MESSAGES, RESPONSES, Wire
 
 from hookloop import Agent, Outcome
+from hookloop.discovery.building import build
+from hookloop.discovery.installed import PROVIDERS, load_one
 from hookloop.engine.history import check
 from hookloop.engine.log import flatten
 from hookloop.memory import InProcessMemory
@@ -28,6 +31,9 @@ from hookloop.testing import ScriptedProvider, say
 from hookloop.testing.server import Recorded, StrictServer
 from hookloop_hookspecs import HookloopError, LoadQuery, Message, ModelRequest
 from hookloop_hookspecs.messages import Image, Part, Text, Thinking, ToolCall, ToolResult, json_text
+
+factory = cache(partial(load_one, PROVIDERS))
+"""What makes a provider, by its name; looked up once, since there are thousands of agents here."""
 
 Line = tuple[str, str]
 """One block of a request: ("user", text), ("assistant", text), ("thinking", text), ("call", "name {…}"), ("result", text)."""
@@ -126,7 +132,11 @@ class Stage:
         if self.place.wire is None:
             return ScriptedProvider([*self._script], transport=self.place.transport)
         assert self.server is not None
-        return self.place.wire.provider(self.server, self.place.transport, **self.options)
+        wire = self.place.wire
+        prefix, _, model = wire.reference.partition(":")
+        address = {"api_key": "key", "base_url": self.server.url + wire.path, "transport": self.place.transport}
+        options = {**address, "retries": 0, **dict(wire.options), **self.options}
+        return build(factory(prefix), model, options=options, label=prefix)
 
     def _took(self, provider: Any) -> None:
         if self.place.wire is None:
