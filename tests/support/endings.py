@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+import asyncio
+from collections.abc import Callable, Coroutine, Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 import pytest
 from scenarios import Hooked, approve_all, failing, once, tools
 
-from hookloop import Agent, Limits, Outcome
+from hookloop import Agent, Limits, Outcome, tool
 from hookloop.testing import ScriptedProvider, call, reply, say
 from hookloop_hookspecs import Answer, Deny, Message, Stop, Suspend
 
@@ -145,6 +146,45 @@ def exiting(kind: str, round: int) -> dict[str, Any]:
     return {"act": act}
 
 
+TASKS: list[asyncio.Task[Any]] = []
+"""The task that plays a turn which is to be cancelled."""
+
+
+@tool
+async def stall() -> str:
+    """Have the turn's task cancelled, and never end."""
+    TASKS.pop().cancel()
+    await asyncio.Event().wait()
+    return "never"
+
+
+def dropped(agent: Agent, conversation: str) -> Outcome:
+    """The task that plays the turn is cancelled while a tool runs."""
+
+    async def play() -> Outcome:
+        stream = agent.astream("go", conversation=conversation)
+        task = asyncio.current_task()
+        assert task is not None
+        TASKS.append(task)
+        with pytest.raises(asyncio.CancelledError):
+            await stream.result()
+        task.uncancel()
+        assert stream.outcome is not None
+        return stream.outcome
+
+    return asyncio.run(_closing(agent, play()))
+
+
+async def _closing(agent: Agent, work: Coroutine[Any, Any, Outcome]) -> Outcome:
+    """Close what the async calls of a provider hold, in their loop."""
+    try:
+        return await work
+    finally:
+        for provider in agent._providers.values():
+            if hasattr(provider, "aclose"):
+                await provider.aclose()
+
+
 def sending(agent: Agent, conversation: str) -> Outcome:
     """A message is sent in while the last tool runs."""
     with agent.stream("go", conversation=conversation) as events:
@@ -214,6 +254,14 @@ LEFT = [
     ),
     Ending("cancel in the answer", "cancelled", DONE, THREE, **leaving("text_piece", 4)),
     Ending("cancel after a round", "cancelled", DONE, THREE, **leaving("tool_started", 3, after_round=True)),
+    Ending(
+        "task cancelled",
+        "cancelled",
+        [EDIT, BOTH, call("stall", id="c4")],
+        [*TWO, "assistant: [stall]", INTERRUPTED],
+        plugins=lambda: [Hooked("staller", register_tools=lambda: [stall])],
+        act=dropped,
+    ),
     Ending("early exit in a call", "cancelled", DONE, TWO, **exiting("call_piece", 3)),
     Ending("early exit at a result", "cancelled", DONE, THREE, **exiting("tool_ended", 3)),
     Ending("early exit in the answer", "cancelled", DONE, THREE, **exiting("text_piece", 4)),
