@@ -10,7 +10,7 @@ import pytest
 from scenarios import Hooked, tools
 
 from cases import EVERYWHERE, FEW, Place, Stage, few, hooked, shown
-from hookloop import Agent, ToolContext, tool
+from hookloop import Agent, Limits, ToolContext, tool
 from hookloop.engine.history import check
 from hookloop.memory import InProcessMemory
 from hookloop.testing import ScriptedProvider, call, crash, mortal, say
@@ -472,3 +472,80 @@ def test_E10_all_that_was_said_is_stored_once_over_many_resumes() -> None:
             stage.resume({f"w{n}": Approve()})
         said = [body for body in stage.entries() if isinstance(body, Said)]
         assert len(said) == 6
+
+
+@pytest.mark.parametrize("decision", [Approve(), Deny("no"), Answer("by hand")], ids=lambda one: type(one).__name__)
+@pytest.mark.parametrize("place", few(None), ids=str)
+def test_E01_structured_output_is_still_asked_for_after_a_resume(place: Place, decision: Any) -> None:
+    with place.stage(WIPE, say("no data"), say('{"value":[1]}'), tools=table([])) as stage:
+        stage.run(output=list[int])
+        with stage.agent() as agent:
+            outcome = agent.resume("c", {"c1": decision}, output=list[int])
+        stage.outcomes.append(outcome)
+        stage.errors.append(None)
+        assert outcome.output == [1]
+
+
+@pytest.mark.parametrize("place", FEW, ids=str)
+def test_E05_a_tool_that_is_gone_when_its_approval_comes(place: Place) -> None:
+    with place.stage(WIPE, say("ok"), tools=table([])) as stage:
+        stage.run()
+        stage.resume(Approve(), with_={"tools": table([])[:2]})
+        assert "wipe" in results(stage.outcome.messages)["c1"]
+        assert [r.is_error for m in stage.outcome.messages for r in m.results] == [True]
+
+
+@pytest.mark.parametrize("place", FEW, ids=str)
+def test_E12_arguments_of_an_approval_are_validated(place: Place) -> None:
+    ran: list[Any] = []
+    with place.stage(WIPE, say("ok"), tools=table(ran)) as stage:
+        stage.run()
+        stage.resume(Approve({"nonsense": 1}))
+        assert ran == []
+        assert [r.is_error for m in stage.outcome.messages for r in m.results] == [True]
+
+
+@pytest.mark.parametrize("mode", ["stop", "error_result", "answer", "raise"])
+@pytest.mark.parametrize("place", few(None), ids=str)
+def test_F01_E01_a_limit_beside_a_call_that_waits(place: Place, mode: Any) -> None:
+    """One call waits, its sibling passed the limit: the decision is still asked for, then the limit does what it does."""
+    ran: list[Any] = []
+    script = [[WIPE, call("log", id="c2")], *([say("end")] if mode in ("answer", "error_result") else [])]
+    with place.stage(*script, tools=table(ran), limits=Limits(tool_calls=1, on_breach=mode)) as stage:
+        assert [one.id for one in stage.run().pending] == ["c1"]
+        outcome = stage.resume(Approve())
+        assert outcome.status == ("done" if mode == "error_result" else "limit")
+        assert ran == ["wipe all"]
+        assert set(results(outcome.messages)) == {"c1", "c2"}
+
+
+@pytest.mark.parametrize("place", FEW, ids=str)
+def test_E10_a_suspended_turn_under_a_window(place: Place) -> None:
+    ran: list[Any] = []
+    config = {"window": {"messages": 3}}
+    with place.stage(say("one"), say("two"), WIPE, say("done"), tools=table(ran), config=config) as stage:
+        stage.run("1")
+        stage.run("2")
+        stage.run("3")
+        assert stage.resume(Approve()).text == "done"
+        seen = [("user", "2"), ("assistant", "two"), ("user", "3")]
+        assert stage.sent[-2] == seen
+        assert stage.sent[-1] == [*seen, ("call", "wipe {}"), ("result", "wiped all")]
+
+
+@pytest.mark.parametrize("place", few(None), ids=str)
+def test_E05_a_call_that_suspends_itself_beside_one_that_fails(place: Place) -> None:
+    ran: list[Any] = []
+
+    @tool
+    def boom() -> str:
+        """Fail."""
+        raise OSError("broken")
+
+    script = [[call("boom", id="c1"), call("ask", id="c2"), call("log", id="c3")], say("done")]
+    with place.stage(*script, tools=[boom, *table(ran)]) as stage:
+        assert [one.id for one in stage.run().pending] == ["c2"]
+        stage.resume(Approve())
+        assert stage.resume(Deny("enough")).text == "done"
+        assert "enough" in results(stage.outcome.messages)["c2"]
+        assert sorted(ran) == ["ask", "ask", "log"]

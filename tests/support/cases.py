@@ -69,7 +69,7 @@ def few(wire: Wire | None) -> tuple[Place, ...]:
 SCRIPTED = places(None)
 ON_WIRES = (Place(CHAT, "arun", "stream"), Place(RESPONSES, "stream", "whole"), Place(MESSAGES, "astream", "stream"))
 EVERYWHERE = (*SCRIPTED, *ON_WIRES)
-FEW = (*few(None), Place(MESSAGES, "run", "whole"))
+FEW = (*few(None), Place(CHAT, "run", "whole"))
 
 
 class Stage:
