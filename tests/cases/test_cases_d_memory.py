@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Sequence
 from itertools import pairwise
 from typing import Any
 
 import pytest
 from scenarios import EDIT, Hooked, failing, tools
+from wires import CHAT, MESSAGES, RESPONSES, Wire
 
 from cases import EVERYWHERE, FEW, Line, Place, few, shown
 from hookloop import Agent, tool
 from hookloop.memory import InProcessMemory
 from hookloop.testing import ScriptedProvider, call, say
+from hookloop.testing.server import Fail
 from hookloop_fallback import Fallback, FallbackOptions
 from hookloop_hookspecs import Batch, MemoryCapabilities, Message, ProviderError, Retry, Said, TurnStarted, hookimpl
 
@@ -300,3 +303,23 @@ def test_D07_system_text_stands_in_the_mark_of_the_turn_alone() -> None:
     with few(None)[0].stage(say("ok"), instructions="be kind") as stage:
         stage.run()
         assert [body.system for body in stage.entries() if isinstance(body, TurnStarted)] == ["be kind"]
+
+
+@pytest.mark.parametrize(
+    "order", [(CHAT, MESSAGES, RESPONSES), (MESSAGES, RESPONSES, CHAT)], ids=["chat first", "last"]
+)
+@pytest.mark.parametrize("way", ["stream", "arun"])
+def test_D06_a_fallback_over_real_sdks(way: str, order: tuple[Wire, Wire, Wire]) -> None:
+    """Two servers are overloaded, the third answers; each got the prompt once, and all share one server here."""
+    first, second, third = order
+    overloaded = Fail(429, "slow down")
+    with Place(first, way, "stream").stage(overloaded, overloaded, EDIT, say("done"), tools=tools([])) as stage:
+        assert stage.server is not None
+        others = [wire.provider(stage.server, "whole") for wire in (second, third)]
+        plugins = [Fallback(FallbackOptions(providers=others))]
+        outcome = stage.run("do it", with_={"plugins": plugins})
+        assert (outcome.text, [users(request) for request in stage.sent]) == ("done", [["do it"]] * 4)
+        assert [request.api for request in stage.raw] == [w.name for w in (first, second, third, third)]
+        for provider in others:
+            asyncio.run(provider.aclose())
+            provider.close()
