@@ -67,7 +67,8 @@ def test_a_killed_writer_loses_nothing_it_was_told_is_stored(shared: Any, writer
     assert process.stdout is not None
     told = [json.loads(process.stdout.readline()) for _ in range(25)]
     process.kill()
-    rest, _ = process.communicate()
+    rest = process.stdout.read()  # not communicate(), which does not see what readline has buffered
+    process.wait()
     told += [json.loads(line) for line in rest.splitlines(keepends=True) if line.endswith("\n")]
 
     memory = shared.make()
