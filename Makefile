@@ -1,6 +1,8 @@
 # Every target sets itself up in .venv; a second call finds it ready. `make PYTHON=python3.13 test` picks the interpreter.
 PYTHON ?= python3
 VENV ?= .venv
+# Test files that run beside each other; the servers they start are each file's own.
+JOBS ?= 2
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 PYTEST := $(BIN)/python -m pytest
@@ -16,7 +18,7 @@ demo-cli: $(READY)
 	$(BIN)/hookloop demo-cli
 
 test: $(READY)
-	$(PYTEST) -m "not soak"
+	$(PYTEST) -m "not soak" -n $(JOBS) --dist loadfile
 
 check: $(READY)
 	$(BIN)/ruff format --check .
