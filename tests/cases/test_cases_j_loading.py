@@ -212,14 +212,21 @@ def test_J11_loading_twice_loads_once_for_each_agent_and_registers_nothing_twice
     assert len(sys.modules["hjgood1"].LOADED) == 1
 
 
-@pytest.mark.xfail(strict=True, reason="of two plugin objects of one name the first is dropped in silence")
-def test_J11_the_same_name_given_twice_is_an_error() -> None:
+def test_J11_the_same_name_given_twice_is_an_error_and_the_same_class_is_not() -> None:
     class Mine:
         @hookimpl
-        def before_round(self) -> None: ...
+        def before_round(self) -> str:
+            return f"I am {id(self)}"
 
-    with pytest.raises(ConfigError, match="Mine"):
-        Agent(ScriptedProvider(), plugins=[Mine(), Mine()])
+    class Named(Mine):
+        name = "mine"
+
+    with pytest.raises(ConfigError, match="two plugins are named 'mine'"):
+        Agent(ScriptedProvider(), plugins=[Named(), Named()])
+    both, provider = [Mine(), Mine()], ScriptedProvider(say("ok"))
+    with Agent(provider, plugins=both) as agent:
+        agent.run("Hello.")
+    assert [m.text for m in provider.requests[0].messages[1:]] == [f"I am {id(one)}" for one in both]
 
 
 @pytest.mark.parametrize("swap", [False, True])
