@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from endings import ENDINGS, Ending, across
+from endings import ENDINGS, Ending, across_wires
 from scenarios import tools
 from wires import CHAT, MESSAGES, Wire, served, texts
 
@@ -21,7 +21,6 @@ from hookloop_hookspecs import LoadQuery, ProviderError
 
 WIRES = (CHAT, MESSAGES)
 STORES = ("memory", "sqlite", "postgresql", "mariadb", "redis", "transcript")
-SERVED = ("sqlite", "postgresql", "mariadb", "redis")
 BOTH_APIS = pytest.mark.parametrize("wire", WIRES, ids=lambda wire: wire.name)
 
 
@@ -47,8 +46,7 @@ def assert_next(wire: Wire, conversation: str, inside: bool, ending: Ending, **p
     assert ("edited a" in [text for _, text in sent]) == (inside and "tool: edited a" in ending.stored)
 
 
-@BOTH_APIS
-@across(STORES, ENDINGS)
+@across_wires(STORES, WIRES)
 def test_the_turn_after_any_ending_is_accepted(store: Any, ending: Ending, wire: Wire, conversation: str) -> None:
     memory = store.make()
     outcome = ending.play(memory, conversation)
@@ -67,8 +65,7 @@ def assert_stored(memory: Any, conversation: str, *, tail: bool = False) -> None
     check(list(flatten(memory.load_memory(conversation, LoadQuery()).entries)), tail=tail)
 
 
-@BOTH_APIS
-@across(SERVED, ENDINGS, quick="sqlite")
+@across_wires(("sqlite", "redis"), WIRES, quick=["sqlite"])
 def test_the_turn_after_any_ending_outside_is_accepted(
     store: Any, ending: Ending, wire: Wire, conversation: str
 ) -> None:
@@ -77,8 +74,7 @@ def test_the_turn_after_any_ending_outside_is_accepted(
     assert_next(wire, conversation, False, ending, config=config)
 
 
-@BOTH_APIS
-@across(SERVED, ENDINGS, quick="sqlite")
+@across_wires(("sqlite", "redis"), WIRES, quick=["sqlite"])
 def test_the_turn_after_any_ending_with_both_is_accepted(
     store: Any, ending: Ending, wire: Wire, conversation: str, tmp_path: Path
 ) -> None:

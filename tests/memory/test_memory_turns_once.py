@@ -108,7 +108,7 @@ def test_outside_exactly_the_question_and_the_answer_are_stored(
     assert len(memory.batches) == bool(wanted)
 
 
-@across(SERVED, ENDINGS)
+@across(SERVED, ENDINGS, rest=["sqlite", "redis"])
 def test_a_store_for_everything_that_is_placed_outside_gets_the_same(
     store: Any, ending: Ending, conversation: str, request: pytest.FixtureRequest
 ) -> None:
@@ -167,7 +167,9 @@ def play_moving(store: Any, ending: Ending, conversation: str) -> None:
         assert talk(None, text, conversation, config=config)[-3:] == asked(text)
 
 
-@across(SERVED, [one for one in ENDINGS if one.stored and not one.name.startswith("suspended")])
+@across(
+    SERVED, [one for one in ENDINGS if one.stored and not one.name.startswith("suspended")], rest=["sqlite", "redis"]
+)
 def test_a_store_may_be_placed_outside_after_any_end_and_inside_again(
     store: Any, ending: Ending, conversation: str
 ) -> None:

@@ -377,23 +377,40 @@ SAMPLE = (
 """One ending of each kind."""
 
 
-def across(stores: Sequence[str], endings: Sequence[Ending], full: str = "", quick: str = "") -> pytest.MarkDecorator:
+def across(
+    stores: Sequence[str], endings: Sequence[Ending], full: str = "", rest: Sequence[str] = ()
+) -> pytest.MarkDecorator:
     """Each ending on each store, as parameters `store` and `ending`.
 
-    Every time: all endings on the store `full`, a sample on the others (on `quick` alone, where it is given); the rest is
-    for the long run.
+    Every time: all endings on the store `full`, a sample on the others. In the long run: the rest on all stores, or on
+    those in `rest`.
     """
+    cases = [
+        pytest.param(
+            store, ending, id=f"{ending}-{store}", marks=() if _always(store, ending, full) else pytest.mark.soak
+        )
+        for store in stores
+        for ending in endings
+        if _always(store, ending, full) or store in (rest or stores)
+    ]
+    return pytest.mark.parametrize(("store", "ending"), cases, indirect=["store"])
 
-    def marks(store: str, ending: Ending) -> Any:
-        always = store == full or (ending.name in SAMPLE and store in (quick or store))
-        return () if always else pytest.mark.soak
 
-    return pytest.mark.parametrize(
-        ("store", "ending"),
-        [
-            pytest.param(store, ending, id=f"{ending}-{store}", marks=marks(store, ending))
-            for store in stores
-            for ending in endings
-        ],
-        indirect=["store"],
-    )
+def _always(store: str, ending: Ending, full: str) -> bool:
+    return store == full or ending.name in SAMPLE
+
+
+def across_wires(stores: Sequence[str], wires: Sequence[Any], quick: Sequence[str] = ()) -> pytest.MarkDecorator:
+    """Each ending on each store and the next turn on a wire, as parameters `store`, `ending` and `wire`.
+
+    Every time: a sample on every store (or those that are `quick`), on every wire. In the long run: each other ending on
+    one of the wires, another one on the next store.
+    """
+    cases = []
+    for at, store in enumerate(stores):
+        for number, ending in enumerate(ENDINGS):
+            sampled = ending.name in SAMPLE
+            marks = () if sampled and store in (quick or stores) else pytest.mark.soak
+            chosen = wires if sampled else [wires[(at + number) % len(wires)]]
+            cases += [pytest.param(store, ending, w, id=f"{ending}-{store}-{w.name}", marks=marks) for w in chosen]
+    return pytest.mark.parametrize(("store", "ending", "wire"), cases, indirect=["store"])
