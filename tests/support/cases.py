@@ -258,7 +258,12 @@ class Stage:
         before = list(last.messages)
         check(before, tail=waits)
         stored = self.stored()
-        check(stored, tail=waits)
+        *closed, newest = _exchanges(
+            stored
+        )  # ids are unique in a request; a turn out of view may have had the same ones
+        for exchange in closed:
+            check(exchange)
+        check(newest, tail=waits)
         if last.new:
             assert stored[-len(before) :] == before  # the outcome holds what was loaded, which a window bounds
         self.say(say("the next answer"))
@@ -276,6 +281,16 @@ class Stage:
     def refusals(self) -> list[str]:
         """What the server refused, in its words."""
         return [refusal.message for refusal in self.server.refusals] if self.server is not None else []
+
+
+def _exchanges(messages: Sequence[Message]) -> list[list[Message]]:
+    """Stored messages, cut before each that the user said."""
+    exchanges: list[list[Message]] = [[]]
+    for message in messages:
+        if message.role == "user" and message.origin.kind == "user":
+            exchanges.append([])
+        exchanges[-1].append(message)
+    return exchanges
 
 
 def hooked(hook: str, function: Callable[..., Any], name: str = "hooked") -> Hooked:
