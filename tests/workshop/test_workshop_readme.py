@@ -8,6 +8,7 @@ import shlex
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -31,7 +32,7 @@ def test_every_block_is_of_a_kind_that_is_run_here() -> None:
 
 @pytest.mark.parametrize("at", range(len(blocks("python"))))
 def test_the_python_of_the_readme_runs(at: int, tmp_path: Path) -> None:
-    script = [
+    script: list[Any] = [
         call("weather", {"city": "Beijing"}, id="w1"),
         say("sunny"),
         call("weather", {"city": "Shanghai"}, id="w2"),
