@@ -238,13 +238,7 @@ EVIL = {
 @pytest.mark.parametrize("make", [_raise, _araise], ids=["sync", "async"])
 @pytest.mark.parametrize("name", EVIL)
 @pytest.mark.parametrize("way", ["run", "arun"])
-def test_A13_whatever_a_tool_raises_is_an_error_result(
-    way: str, name: str, make: Any, request: pytest.FixtureRequest
-) -> None:
-    if (way, name, make) == ("arun", "a cancelled future", _raise):
-        why = "asynchronous.py _invoke: a CancelledError that a tool in a thread raises is taken for one of the task, so its "
-        why += "thread, which is over, counts as running on for ever"
-        request.applymarker(pytest.mark.xfail(strict=True, reason=why))
+def test_A13_whatever_a_tool_raises_is_an_error_result(way: str, name: str, make: Any) -> None:
     script = [[call("search", {"q": "a"}, id="c1"), call("boom", id="c2")], say("done")]
     config = {"tools": {"cancel_grace": 0.1}}
     tools = [search([]), tool(make(EVIL[name]))]

@@ -78,9 +78,6 @@ UNMET = {
 }
 
 
-@pytest.mark.xfail(
-    strict=True, reason="ask.py _prepare: a hook's tool_choice is not held against the tools it may choose"
-)
 @pytest.mark.parametrize("name", UNMET)
 @pytest.mark.parametrize("place", few(None), ids=str)
 def test_G06_a_hook_s_choice_that_cannot_be_met_is_the_hook_s_error(place: Place, name: str) -> None:

@@ -79,7 +79,6 @@ class Plugin:
 """
 
 
-@pytest.mark.xfail(strict=True, reason="what an agent refuses to register is reported as on")
 @pytest.mark.parametrize(
     ("name", "text", "words"),
     [

@@ -438,6 +438,4 @@ SHIPPED = {"chat": openai_of("chat"), "responses": openai_of("responses"), "mess
 @pytest.mark.parametrize("api", SHIPPED)
 @pytest.mark.parametrize("check", provider_checks.CHECKS, ids=str)
 def test_the_shipped_providers_pass(check: provider_checks.Check, api: str) -> None:
-    if (check.name, api) == ("tells_no_secrets", "messages"):
-        pytest.xfail("anthropic's errors repeat a key that the server repeats")
     provider_checks.verify(check, SHIPPED[api], serve=StrictServer)

@@ -93,9 +93,6 @@ def says(reply: Reply, _body: Any) -> dict[str, Any]:
     return {"text": reply.text, "calls": calls, "stop": reply.stop, **tokens}
 
 
-@pytest.mark.xfail(
-    strict=True, reason="the new provider declares vision, knows no cut reply, no total of tokens, and no broken body"
-)
 def test_a_new_provider_passes(scaffolded: Callable[[scaffold.Kind], ModuleType]) -> None:
     module = scaffolded(scaffold.PROVIDER)
 

@@ -248,7 +248,7 @@ def on_event(turn: Turn, event: Event, conversation: str) -> None:
     When: at any time in a turn, in order, before the caller of a stream sees the event.
     Arguments: `event`, one of the classes in `events`.
     Returns: nothing.
-    Failure: skipped with a warning event (once per plugin and run).
+    Failure: skipped with a warning of the outcome (once per plugin and run).
     """
 
 

@@ -2,7 +2,8 @@
 
 A provider is a class with `stream(request)` or `astream(request)` (or both); the one that is missing is bridged by the
 engine. The last thing that either yields is the `Reply`; everything before is a delta. It raises `ProviderError` and
-nothing else. It never runs tools, never retries after its first delta, and never keeps conversation state.
+nothing else. It never runs tools, never retries after its first visible delta (text or call), and never keeps conversation
+state. `Usage.total` is what limits count, so a provider fills it wherever it can.
 """
 
 from __future__ import annotations

@@ -14,6 +14,7 @@ from typing import Any
 
 from hookloop.config import Config, PluginTable
 from hookloop.config_file import Keys
+from hookloop.hooks import Hooks, Registered
 from hookloop.names import hook_names, suggest
 from hookloop_hookspecs import ConfigError
 
@@ -80,6 +81,15 @@ def name_of(plugin: object) -> str:
     """The name of a plugin object that a program gave: its own, else that of its class."""
     name = getattr(plugin, "name", None)
     return name if isinstance(name, str) and name else type(plugin).__name__
+
+
+def _fault(name: str, plugin: object) -> str:
+    """What an agent would refuse this plugin for, in words; empty for nothing."""
+    try:
+        Hooks([Registered(name, plugin)])
+    except ConfigError as error:
+        return str(error)
+    return ""
 
 
 def no_hooks(name: str, plugin: object) -> str:
@@ -197,6 +207,8 @@ class _Activating:
         elif unknown:
             words = f"plugin {name!r} implements no known hook with {unknown!r}{suggest(unknown, hook_names())}"
             self._fail(name, words, found is None)
+        elif fault := _fault(name, plugin):
+            self._fail(name, fault, True)
         else:
             version = str(getattr(plugin, "version", "") or (found.version if found else ""))
             self.active.append(Active(name, plugin, version, found.distribution if found else "", settings))

@@ -272,7 +272,7 @@ class AsyncRun(Base):
             try:
                 value = function()
             except BaseException as raised:  # whatever it is belongs to the task that waits
-                error = _Stopped(raised) if isinstance(raised, StopIteration) else raised
+                error = _Stopped(repr(raised)) if isinstance(raised, StopIteration | asyncio.CancelledError) else raised
             if not loop.is_closed():
                 loop.call_soon_threadsafe(settle, value, error)
 
@@ -432,7 +432,7 @@ class AsyncRun(Base):
 
 
 class _Stopped(RuntimeError):
-    """A StopIteration that a tool raised; it may not travel through futures as it is."""
+    """A StopIteration or CancelledError that a tool in a thread raised; neither may travel through futures as it is."""
 
 
 def _first(waits: Waits) -> tuple[Any, bool]:

@@ -16,6 +16,7 @@ from hookloop_hookspecs import (
     ModelRequest,
     Narrow,
     Origin,
+    PluginError,
     ProviderError,
     Reply,
     Retry,
@@ -167,12 +168,23 @@ def _prepare(run: Run) -> Flow[tuple[ModelRequest, Ruling | None]]:
         narrow, answer = _narrowed([one for _, one in merged.narrows]), merged.first(Answer)
         run.allowed = frozenset(narrow.tools) if narrow.tools is not None else None
         settings, choice = _over(settings, narrow.settings), narrow.tool_choice
+        _check_choice(run, choice, merged.narrows)
         if narrow.model is not None:
             run.lent_from = run.facts
             yield from switch(run, narrow.model)
     run.collect()
     yield from recut_if_over(run)
     return build(run, settings, choice), answer
+
+
+def _check_choice(run: Run, choice: str | None, narrows: Sequence[tuple[str, Narrow]]) -> None:
+    """A tool choice that cannot be met is its giver's fault. Raises `PluginError`."""
+    names = [name for name in run.tools if run.allowed is None or name in run.allowed]
+    if choice in (None, "auto", "none") or choice in names or (choice == "required" and names):
+        return
+    giver = next(giver for giver, one in narrows if one.tool_choice is not None)
+    may = ", ".join(names) or "none"
+    raise PluginError(giver, "before_round", f"chose the tool {choice!r}; the tools of this round are: {may}")
 
 
 def build(run: Run, settings: Settings, choice: str | None = None) -> ModelRequest:

@@ -18,6 +18,7 @@ import httpx2
 import anthropic
 from hookloop_hookspecs import ProviderError, Reply
 from hookloop_hookspecs.errors import ProviderErrorKind
+from hookloop_hookspecs.redact import bounded, redact
 
 NAME: Final = "anthropic"
 LONGEST: Final = 1000
@@ -56,7 +57,7 @@ _BY_STATUS: Final[Mapping[int, ProviderErrorKind]] = {
 
 def clean(text: str) -> str:
     """The text with keys blanked, bounded in length."""
-    return _SECRET.sub("***", text)[:LONGEST]
+    return bounded(redact(_SECRET.sub("***", text)), LONGEST)
 
 
 def stream_error(message: str, *, partial: Reply | None = None, request_id: str | None = None) -> ProviderError:
