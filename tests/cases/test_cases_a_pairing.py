@@ -98,10 +98,6 @@ def test_A10_the_same_call_in_two_rounds_runs_twice(place: Place) -> None:
         assert ran == ["a", "a"]
 
 
-@pytest.mark.xfail(
-    strict=True,
-    reason="begin.py _open_log knows the ids of loaded turns only; requests are mended, but outcome.messages holds one twice",
-)
 @pytest.mark.parametrize("place", FEW, ids=str)
 def test_A10_ids_repeat_across_a_window(place: Place) -> None:
     """The first turn is out of view and not even loaded when its id comes again; later the window is taken away."""

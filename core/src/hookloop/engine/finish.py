@@ -24,6 +24,7 @@ from . import hooked
 from .ask import admit_sent
 from .begin import closings
 from .effects import CloseTools, Emit, Flow, Inbox, Now, StopJobs
+from .history import distinct
 from .log import flatten
 from .run import Ended, Run
 from .saving import save, save_outside
@@ -137,7 +138,7 @@ def outcome_of(run: Run, ended: Ended, storing: BaseException | None = None) -> 
 def all_messages(run: Run) -> list[Message]:
     """The loaded log and this turn, flattened."""
     past = [message for turn in run.past.turns for message in flatten(turn.entries)]
-    return past + list(flatten(sorted(run.log.entries, key=lambda entry: entry.number)))
+    return distinct(past + list(flatten(sorted(run.log.entries, key=lambda entry: entry.number))))
 
 
 def suspension(run: Run) -> str:
