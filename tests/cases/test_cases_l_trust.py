@@ -15,7 +15,7 @@ from going import each_way, go
 from hookloop import Agent, tool
 from hookloop.memory import InProcessMemory
 from hookloop.testing import ScriptedProvider, assert_valid_history, call, say
-from hookloop_hookspecs import ConfigError, ContractError, CorruptData, HookloopError, LoadQuery, Message, Usage
+from hookloop_hookspecs import ConfigError, CorruptData, HookloopError, LoadQuery, Message, Usage
 from hookloop_hookspecs.codec import dump_entry, load_entry, load_message, load_usage
 from hookloop_sql import SqlMemory
 from hookloop_transcript import TranscriptMemory
@@ -152,7 +152,10 @@ def test_L02_an_id_that_is_none_is_refused_before_anything_is_asked(way: str, id
 
 def test_L02_an_id_that_is_too_long_is_refused_and_stores_nothing() -> None:
     memory = InProcessMemory()
-    with Agent(ScriptedProvider(say("unused")), memory=[memory]) as agent, pytest.raises(ContractError):
+    with (
+        Agent(ScriptedProvider(say("unused")), memory=[memory]) as agent,
+        pytest.raises(ConfigError, match="at most 500"),
+    ):
         agent.run("Hello.", conversation="x" * 5000)
     assert list(memory.conversations()) == []
 

@@ -53,18 +53,14 @@ def again(memory: Any, conversation: str) -> list[str]:
     return lines(messages)
 
 
-HELD = pytest.mark.xfail(
-    strict=True, reason="a turn whose last batch fails keeps its lease, though nobody goes on with it"
+@pytest.mark.parametrize(
+    ("at", "late"),
+    [
+        pytest.param(at, late, id=f"{at}-{'late' if late else 'early'}")
+        for at in range(1, WRITES + 1)
+        for late in (False, True)
+    ],
 )
-
-
-def case(at: int, *, late: bool) -> Any:
-    """One write that fails."""
-    marks = HELD if at == WRITES and not late else ()
-    return pytest.param(at, late, id=f"{at}-{'late' if late else 'early'}", marks=marks)
-
-
-@pytest.mark.parametrize(("at", "late"), [case(at, late=late) for at in range(1, WRITES + 1) for late in (False, True)])
 @pytest.mark.parametrize("store", ["memory", "sqlite", "redis"], indirect=True)
 def test_a_write_that_fails_is_made_good(store: Any, at: int, late: bool, conversation: str) -> None:
     memory = store.make()

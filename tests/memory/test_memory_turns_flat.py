@@ -99,10 +99,6 @@ def steps(folder: Path, size: int) -> int:
     return counted[0]
 
 
-@pytest.mark.xfail(
-    strict=True,
-    reason="SQLite looks for the entries of a turn id through all numbers before the window, not by its index",
-)
 def test_a_turn_takes_sqlite_as_many_steps_in_a_long_conversation(tmp_path: Path) -> None:
     short, long = (steps(tmp_path, size) for size in SIZES)
     assert long < 1.3 * short

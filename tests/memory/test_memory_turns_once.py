@@ -21,17 +21,6 @@ from hookloop_sql import SqlMemory
 from hookloop_transcript import TranscriptMemory
 
 SERVED = ("sqlite", "postgresql", "mariadb", "redis")
-OUTSIDE = pytest.mark.xfail(
-    strict=True, reason="a turn that was resumed from a suspension is not given to the owner outside that it belongs to"
-)
-
-
-def expected(request: pytest.FixtureRequest, ending: Ending) -> None:
-    """Resumed turns are not yet stored outside by the memory that owns the history."""
-    if ending.resume is not None:
-        request.applymarker(OUTSIDE)
-
-
 EVERY = pytest.mark.parametrize("ending", ENDINGS, ids=str)
 
 
@@ -97,10 +86,7 @@ def test_inside_every_message_is_stored_once_and_in_order(store: Any, ending: En
 
 
 @EVERY
-def test_outside_exactly_the_question_and_the_answer_are_stored(
-    ending: Ending, tmp_path: Any, request: pytest.FixtureRequest
-) -> None:
-    expected(request, ending)
+def test_outside_exactly_the_question_and_the_answer_are_stored(ending: Ending, tmp_path: Any) -> None:
     memory = Watched(TranscriptMemory(f"transcript://{tmp_path}"))
     ending.play(memory, "c")
     wanted = [] if ending.answer is None else [QUESTION, f"assistant: {ending.answer}"]
@@ -110,9 +96,8 @@ def test_outside_exactly_the_question_and_the_answer_are_stored(
 
 @across(SERVED, ENDINGS, rest=["sqlite", "redis"])
 def test_a_store_for_everything_that_is_placed_outside_gets_the_same(
-    store: Any, ending: Ending, conversation: str, request: pytest.FixtureRequest
+    store: Any, ending: Ending, conversation: str
 ) -> None:
-    expected(request, ending)
     config = {"memory": [{"url": store.url, "placement": "outside"}]}
     ending.play(None, conversation, config=config)
     wanted = [] if ending.answer is None else [QUESTION, f"assistant: {ending.answer}"]

@@ -53,9 +53,6 @@ NAMES = {
 REFUSED = {"empty": "", "nul": "a\0b", "surrogate": "a\udc97", "long": "x" * 100_000}
 
 
-LATE = pytest.mark.xfail(strict=True, reason="a turn's id is not looked at before something is stored, by the store")
-
-
 @pytest.fixture
 def memory(store: Any) -> Iterator[Any]:
     """A memory on each store, closed at the end."""
@@ -154,12 +151,7 @@ def test_scopes_that_no_store_keeps_are_refused(memory: Any, name: str, conversa
 
 @pytest.mark.parametrize(
     "store",
-    [
-        *(
-            pytest.param(name, marks=LATE) if name in ("memory", "transcript") else name
-            for name in (*INSIDE, "transcript")
-        ),
-    ],
+    [*INSIDE, "transcript"],
     indirect=True,
 )
 def test_turn_ids_that_are_no_text_are_refused(memory: Any, conversation: str) -> None:
@@ -210,14 +202,9 @@ PLACES: dict[str, tuple[list[Any], dict[str, Any], Any]] = {
     "provider failure": ([EDIT, OSError(POISON)], {}, None),
 }
 """A script, an agent's parameters, and a decision on the call: where texts come from that nobody may have looked at."""
-UNCLEAN = ("key",)
-LOCKED = pytest.mark.xfail(
-    strict=True,
-    reason="a message's key is not cleaned; a turn whose last batch a store refuses keeps its lease",
-)
 
 
-@pytest.mark.parametrize("place", [pytest.param(place, marks=LOCKED if place in UNCLEAN else ()) for place in PLACES])
+@pytest.mark.parametrize("place", PLACES)
 @pytest.mark.parametrize("store", ["sqlite", "redis"], indirect=True)
 def test_poison_from_any_place_leaves_a_conversation_usable(
     store: Any, memory: Any, place: str, conversation: str

@@ -26,7 +26,7 @@ from .drivers.portal import Portal
 from .drivers.sync import SyncRun, close_plugins
 from .drivers.workers import Workers
 from .engine.run import Request, Setup
-from .given import conversation_of, history_of, message_of, suspension_of
+from .given import conversation_of, history_of, message_of, suspension_of, turn_of
 from .hooks import Hooks
 from .limits import Limits
 from .structured import output_spec
@@ -338,7 +338,7 @@ def _request(
     output: Any = None,
 ) -> tuple[Request, Any]:
     message = message_of(prompt)
-    turn = turn_id or uuid.uuid4().hex
+    turn = turn_of(turn_id)
     noted: list[str] = []
     request = Request(
         conversation_of(conversation),

@@ -12,6 +12,9 @@ from hookloop_hookspecs.codec import load_entry
 
 from .engine.history import repair
 
+LONGEST = 500
+"""Characters that an id may have; what every store takes."""
+
 
 def message_of(prompt: Any) -> Message:
     """The user's message: text, a message with the role user, or parts. Raises `ConfigError`."""
@@ -28,17 +31,29 @@ def message_of(prompt: Any) -> Message:
 
 def conversation_of(conversation: str | None) -> str:
     """The conversation's id; a new one for None, so that nobody shares one by accident. Raises `ConfigError`."""
-    if conversation is None:
+    return _id(conversation, "conversation")
+
+
+def turn_of(turn_id: str | None) -> str:
+    """The turn's id; a new one for None. Raises `ConfigError`."""
+    return _id(turn_id, "turn_id")
+
+
+def _id(value: str | None, what: str) -> str:
+    """An id of the caller's, checked as every store would; a new one for None."""
+    if value is None:
         return uuid.uuid4().hex
-    if not isinstance(conversation, str) or not conversation.strip():
-        raise ConfigError("conversation is empty; leave it out for a new one, or give the id of yours")
+    if not isinstance(value, str) or not value.strip():
+        raise ConfigError(f"{what} is empty; leave it out for a new one, or give the id of yours")
+    if len(value) > LONGEST:
+        raise ConfigError(f"{what} has {len(value)} characters; give an id of at most {LONGEST}")
     try:
-        conversation.encode("utf-8")
+        value.encode("utf-8")
     except UnicodeEncodeError:
-        raise ConfigError("the conversation's id holds a lone surrogate; give an id that is valid text") from None
-    if "\0" in conversation:
-        raise ConfigError("the conversation's id holds a NUL; give an id without control characters")
-    return conversation
+        raise ConfigError(f"{what} holds a lone surrogate; give an id that is valid text") from None
+    if "\0" in value:
+        raise ConfigError(f"{what} holds a NUL; give an id without control characters")
+    return value
 
 
 def history_of(history: Sequence[Message], turn: str, warnings: list[str]) -> tuple[Entry, ...]:

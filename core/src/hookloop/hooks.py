@@ -120,6 +120,8 @@ class Hooks:
         self.names = frozenset(name for name, chain in self._chains.items() if chain.plain or chain.wrappers)
 
     def _register(self, one: Registered) -> None:
+        if not one.name.isprintable():
+            raise ConfigError(f"a plugin is named {one.name!r}; take a name without control characters and surrogates")
         if one.name in self._by_name:
             raise ConfigError(f"two plugins are named {one.name!r}; give one of them another name")
         check_spelling(one)

@@ -48,7 +48,7 @@ from hookloop_hookspecs.verdicts import Replace
 from . import hooked
 from .begin import new_epoch
 from .effects import Ask, Emit, Facts, Flow, Inbox, Next, Now, Post, Resolve, Sleep
-from .history import clean
+from .history import clean, clean_text
 from .merge import Ruling, reply_of
 from .past import without_thinking
 from .recut import recut, recut_if_over
@@ -101,7 +101,9 @@ def take_post(run: Run, *, last: bool = False, final: bool = False) -> Flow[bool
 def admit_sent(run: Run, post: Post) -> Flow[None]:
     """Messages that were sent into the turn become history."""
     for message in post.messages:
-        said = Message("user", clean(message.content), Origin("user", turn=run.turn_id, round=run.round), message.key)
+        said = Message(
+            "user", clean(message.content), Origin("user", turn=run.turn_id, round=run.round), clean_text(message.key)
+        )
         run.add(Said(said))
         yield from Emit(MessageSent(said)).ask()
 

@@ -48,7 +48,8 @@ def load(run: Run) -> Flow[None]:
     if run.request.suspended and run.setup.home is not None:
         yield from _prefer_home(run, run.setup.home)
     if run.home is not None:
-        query = LoadQuery(_reach(run.setup.window, run.setup.hooks), run.request.turn_id, run.setup.scope)
+        turn_id = run.request.turn_id if run.request.repeatable else ""
+        query = LoadQuery(_reach(run.setup.window, run.setup.hooks), turn_id, run.setup.scope)
         loaded = yield from Load(run.conversation, query).ask()
         entries, run.version = loaded.entries, loaded.version
         run.past = read(entries)
@@ -129,7 +130,7 @@ def _tools_of(plugin: str, value: object) -> Flow[list[Tool]]:
 def start(run: Run, message: Message) -> Flow[None]:
     """Begin a new turn: the user's message, what plugins say of it, and the claim, in one batch."""
     run.closing = close_turns(run.past, run.setup.on_pending)
-    question = Message("user", clean(message.content), Origin("user", turn=run.turn_id), message.key)
+    question = Message("user", clean(message.content), Origin("user", turn=run.turn_id), clean_text(message.key))
     summary = yield from _choose_window(run)
     _open_log(run, (question,))
     yield from Emit(TurnBegan(run.conversation, run.turn_id, question)).ask()

@@ -27,7 +27,7 @@ from .effects import CloseTools, Emit, Flow, Inbox, Now, StopJobs
 from .history import distinct
 from .log import flatten
 from .run import Ended, Run
-from .saving import save, save_outside
+from .saving import let_go, save, save_outside
 from .work import settle
 
 
@@ -96,6 +96,7 @@ def _store(run: Run, ended: Ended) -> Flow[BaseException | None]:
             yield from save_outside(run, *_exchange(run, ended))
     except Exception as error:
         if not isinstance(error, Conflict):
+            yield from let_go(run)
             yield from hooked.warn(run, f"the turn's last entries were not stored: {type(error).__name__}: {error}")
         return error
     return None

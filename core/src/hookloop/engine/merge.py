@@ -14,7 +14,7 @@ from hookloop_hookspecs.results import Unencodable, encode_result
 from hookloop_hookspecs.verdicts import ALLOWED, VERDICTS, Answer, Deny, Replace, Retry, Suspend, Verdict
 
 from .effects import Returned
-from .history import clean
+from .history import clean, clean_text
 
 KINDS = (*VERDICTS, Narrow)
 
@@ -122,7 +122,7 @@ def _message(merged: Merged, one: Returned, hook: str, message: Message, origin:
         )
     ephemeral = message.ephemeral or hook == "recall"
     merged.messages.append(
-        Message("user", clean(message.content), origin, message.key, ephemeral),
+        Message("user", clean(message.content), origin, clean_text(message.key), ephemeral),
     )
 
 

@@ -42,13 +42,26 @@ def save(run: Run, *, final: bool = False) -> Flow[None]:
         yield from Emit(Stored(home.name, len(entries), run.version)).ask()
 
 
+def let_go(run: Run) -> Flow[None]:
+    """Give up the lease where the last batch could not be stored, so that the conversation is not held for nothing."""
+    home = run.home
+    if home is None or not run.claimed or not home.capabilities.versioned:
+        return
+    batch = Batch(run.conversation, (), run.version, run.setup.owner, 0.0, run.setup.scope, True)
+    try:
+        yield from Store(home.name, batch).ask()
+    except Exception as error:
+        yield from hooked.warn(run, f"the lease was not given up: {type(error).__name__}: {error}", home.name)
+
+
 def save_outside(run: Run, question: Message | None, answer: Message | None) -> Flow[None]:
     """Give each memory outside the user's message and the answer; nothing for a turn without an answer."""
     if question is None or answer is None:
         return
     for memory in run.setup.memories:
-        owns = memory.owns
-        if not memory.writes or (owns and (memory.placement == "inside" or run.home is None)):
+        owns = memory.owns and run.home is not None
+        foreign = memory.owns and run.home is None and run.request.message is not None  # a history of the caller's own
+        if not memory.writes or foreign or (memory.owns and memory.placement == "inside"):
             continue
         yield from _store_outside(run, memory, owns, question, answer)
 

@@ -26,9 +26,8 @@ _PAGE = Statement(
     .limit(bindparam("size"))
 )
 _NUMBERED = select(_entry.number, _entry.body).where(_mine, _entry.number.in_(bindparam("numbers", expanding=True)))
-_TURN = select(_entry.number, _entry.body).where(
-    _mine, _entry.turn == bindparam("turn"), _entry.number < bindparam("first")
-)
+# Not bounded by a number: a planner would then walk all numbers before the window rather than use the turn's index.
+_TURN = select(_entry.number, _entry.body).where(_mine, _entry.turn == bindparam("turn"))
 _row = conversations.c
 _LIST = (
     select(_row.conversation, _row.entries, _row.updated)
@@ -78,5 +77,5 @@ def _older(connection: Connection, here: Found, turn: str, first: int) -> dict[i
     if numbers:
         rows = connection.execute(_NUMBERED, {"id": here.id, "numbers": numbers}).all()
     if turn:
-        rows = [*rows, *connection.execute(_TURN, {"id": here.id, "turn": digest(turn), "first": first})]
-    return {row.number: row.body for row in rows}
+        rows = [*rows, *connection.execute(_TURN, {"id": here.id, "turn": digest(turn)})]
+    return {row.number: row.body for row in rows if row.number < first}
