@@ -14,7 +14,7 @@ from .config_commands import AsJson
 from .terminal import out, print_json
 from .tree import drawn, turns
 
-app = typer.Typer(help="Look at recorded turns. [plugins.trace] in hookloop.toml records them.", no_args_is_help=True)
+app = typer.Typer(help="Look at recorded turns, which the plugin `trace` records.", no_args_is_help=True)
 
 
 @app.command()
