@@ -9,11 +9,9 @@ from typing import Any
 
 from hookloop_hookspecs import ConfigError, CorruptData, Entry, Message, Said
 from hookloop_hookspecs.codec import load_entry
+from hookloop_hookspecs.storing import LONGEST_ID
 
 from .engine.history import repair
-
-LONGEST = 500
-"""Characters that an id may have; what every store takes."""
 
 
 def message_of(prompt: Any) -> Message:
@@ -45,8 +43,8 @@ def _id(value: str | None, what: str) -> str:
         return uuid.uuid4().hex
     if not isinstance(value, str) or not value.strip():
         raise ConfigError(f"{what} is empty; leave it out for a new one, or give the id of yours")
-    if len(value) > LONGEST:
-        raise ConfigError(f"{what} has {len(value)} characters; give an id of at most {LONGEST}")
+    if len(value) > LONGEST_ID:
+        raise ConfigError(f"{what} has {len(value)} characters; give an id of at most {LONGEST_ID}")
     try:
         value.encode("utf-8")
     except UnicodeEncodeError:

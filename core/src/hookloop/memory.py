@@ -15,7 +15,6 @@ from operator import attrgetter
 
 from hookloop_hookspecs import (
     Batch,
-    ContractError,
     ConversationInfo,
     Entry,
     Lease,
@@ -28,8 +27,8 @@ from hookloop_hookspecs import (
     hookimpl,
 )
 from hookloop_hookspecs.memory import plan_append
+from hookloop_hookspecs.storing import check_ids
 
-LONGEST_ID = 500
 _number = attrgetter("number")
 
 
@@ -86,23 +85,8 @@ class InProcessMemory:
             return found is not None and self._scopes[scope].pop(conversation) is found
 
     def _find(self, scope: str, conversation: str) -> _Conversation | None:
-        _check(conversation, scope)
+        check_ids(conversation, scope)
         return self._scopes.get(scope, {}).get(conversation)
-
-
-def _check(conversation: str, scope: str) -> None:
-    """Refuse the ids that other stores refuse, so that a program may change its store without surprise."""
-    if not conversation:
-        raise ContractError("a conversation's id must not be empty")
-    for name in (conversation, scope):
-        if len(name) > LONGEST_ID:
-            raise ContractError(f"a conversation's id and scope have at most {LONGEST_ID} characters: {name[:40]!r}…")
-        if "\0" in name or not (name.isascii() or _encodes(name)):
-            raise ContractError(f"a conversation's id and scope hold no NUL and no lone surrogate: {name[:80]!r}")
-
-
-def _encodes(name: str) -> bool:
-    return not any("\ud800" <= char <= "\udfff" for char in name)
 
 
 class _Conversation:

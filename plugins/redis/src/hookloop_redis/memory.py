@@ -29,10 +29,10 @@ from hookloop_hookspecs import (
     Summary,
     hookimpl,
 )
+from hookloop_hookspecs.storing import EntryTexts, check_ids, digest
 
 from .options import RedisOptions
 from .scripts import APPEND, HEAD_WIDTH, LIST, LOAD
-from .texts import EntryTexts, check_ids, digest
 
 _PAGE = 500
 

@@ -11,10 +11,10 @@ from sqlalchemy.dialects import mysql, postgresql, sqlite
 
 from hookloop_hookspecs import Batch, Entry, Lease, State, Summary
 from hookloop_hookspecs.memory import plan_append
+from hookloop_hookspecs.storing import EntryTexts, digest
 
 from .running import Statement
 from .tables import clock, conversations, entries
-from .texts import EntryTexts, digest
 
 _SUMMARY = "summary"
 _STATE = "state:"

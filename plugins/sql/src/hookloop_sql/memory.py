@@ -12,13 +12,13 @@ from sqlalchemy import Connection, Engine
 from tenacity import Retrying, retry_if_exception, stop_after_delay, wait_random
 
 from hookloop_hookspecs import Batch, ConversationInfo, Loaded, LoadQuery, MemoryCapabilities, hookimpl
+from hookloop_hookspecs.storing import EntryTexts, check_ids, digest
 
 from .appending import append, remove
 from .engines import WRITE, in_memory, make_engine, passing
 from .options import SqlOptions
 from .reading import listing, read
 from .schema import is_current, upgrade
-from .texts import EntryTexts, check_ids, digest
 
 T = TypeVar("T")
 Gate: TypeAlias = AbstractContextManager[object]

@@ -8,11 +8,11 @@ from typing import Any, TypeAlias
 from sqlalchemy import Connection, Row, bindparam, select
 
 from hookloop_hookspecs import ConversationInfo, LoadQuery
+from hookloop_hookspecs.storing import digest
 
 from .appending import Found, find
 from .running import Statement
 from .tables import conversations, entries
-from .texts import digest
 
 Record: TypeAlias = Row[*tuple[Any, ...]]
 _LARGEST_PAGE = 1000

@@ -27,9 +27,10 @@ from hookloop_hookspecs import (
     hookimpl,
 )
 from hookloop_hookspecs.entries import Body
+from hookloop_hookspecs.storing import check_ids
 
 from .files import append_text, read_text
-from .names import check_ids, safe_name
+from .names import safe_name
 from .text import Spoken, header, names, parsed, whole, written
 
 _ROLES = ("user", "assistant")

@@ -4,22 +4,8 @@ from __future__ import annotations
 
 import hashlib
 
-from hookloop_hookspecs import ContractError
-
-LONGEST_ID = 500
 _LONGEST_NAME = 120
 _PLAIN = frozenset("abcdefghijklmnopqrstuvwxyz0123456789-_")
-
-
-def check_ids(conversation: str, scope: str) -> None:
-    """Raise `ContractError` for an id that could not be kept apart from all others."""
-    if not conversation:
-        raise ContractError("a conversation's id must not be empty")
-    for what, value in (("conversation id", conversation), ("scope", scope)):
-        if len(value) > LONGEST_ID:
-            raise ContractError(f"a {what} has at most {LONGEST_ID} characters, this one {len(value)}: {value[:40]!r}…")
-        if "\0" in value or any("\ud800" <= char <= "\udfff" for char in value):
-            raise ContractError(f"a {what} holds no NUL and no lone surrogate: {value[:80]!r}")
 
 
 def safe_name(value: str) -> str:

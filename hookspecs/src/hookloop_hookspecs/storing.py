@@ -1,15 +1,18 @@
-"""Ids and entries on their way into a store and out of it."""
+"""For stores: ids and entries on their way in and out. One rule for all, so that a program may change its store."""
 
 from __future__ import annotations
 
 import hashlib
 import threading
 
-from hookloop_hookspecs import ContractError, Entry
-from hookloop_hookspecs.codec import dump_entry, load_entry
+from .codec import dump_entry, load_entry
+from .entries import Entry
+from .errors import ContractError
 
 LONGEST_ID = 500
+"""Characters that a conversation's id or a scope may have."""
 REMEMBERED = 8192
+"""How many entries `EntryTexts` remembers, each of at most so many characters:"""
 REMEMBERED_LENGTH = 4096
 
 
