@@ -48,6 +48,8 @@ def conclude(run: Run, judged: list[Judged], *, asks: bool = True) -> Flow[tuple
     call starts and none waits: all are answered.
     """
     finished: list[Finished | None] = []
+    if all(one.result is None for one in judged):
+        return judged, [None] * len(judged)
     for one in judged:
         known = Finished(Said(one.message), one.outcome) if one.result is not None else None
         ask = known is not None and asks and not one.closes

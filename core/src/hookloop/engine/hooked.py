@@ -48,6 +48,8 @@ def failure(one: Returned, hook: str) -> PluginError:
 
 
 def _merged(run: Run, hook: HookName, arguments: Mapping[str, object], fold: str = "") -> Flow[Merged]:
+    if hook not in run.setup.hooks:
+        return Merged()
     returned = yield from _call(run, hook, arguments, fold)
     merged = merge(hook, returned, run.turn_id, run.round)
     for conflict in merged.conflicts(hook):

@@ -113,7 +113,7 @@ class Log:
 
         Raises `HistoryError` for a message that may not stand here.
         """
-        if not isinstance(body, Said | Started):
+        if not isinstance(body, (Said, Started)):
             body = clean_strings(body)  # marks of plugins and callers; messages were cleaned when they were made
         entry = Entry(self.number, self.turn, body)
         reserved = self._admit(body)
