@@ -174,6 +174,9 @@ def _rejudge(run: Run, group: Group, place: int) -> Flow[Judged | None]:
         return None
     if group.said.stop in ("length", "filter", "refusal", "context"):
         return replace(refused(call, "not run: the reply was cut, so this call may be incomplete"), closes=True)
+    stopped = _stopped_by(run)
+    if stopped and not isinstance(mark, Started):
+        return replace(refused(call, f"not run: stopped by {stopped}"), closes=True)
     if isinstance(mark, Started):
         return _interrupted(run, place, call, mark)
     if isinstance(mark, Decided) and mark.decision == "deny":
@@ -186,6 +189,12 @@ def _rejudge(run: Run, group: Group, place: int) -> Flow[Judged | None]:
     approvals = _approvals(run, place)
     one = yield from judge(run, call, None, approvals[-1])
     return replace(one, decisions=_for_tool(run, place, approvals)) if one.tool is not None else one
+
+
+def _stopped_by(run: Run) -> str:
+    """The plugin that told the turn to stop, before its process died; empty for none."""
+    ending = run.log.ledger.ending
+    return ending.by if ending is not None and ending.status == "stopped" else ""
 
 
 def _decider(run: Run) -> Origin:
@@ -215,7 +224,7 @@ def _interrupted(run: Run, place: int, call: ToolCall, mark: Started) -> Judged:
     """A call that had started when its process died: run again only where its tool says that this does no harm."""
     tool = run.tools.get(call.name)
     (raw,) = mark.arguments
-    if tool is None or not tool.idempotent:
+    if tool is None or not tool.idempotent or _stopped_by(run):
         return replace(refused(call, "interrupted: the call had started, its effect is unknown"), closes=True)
     try:
         kwargs = tool.validate(parse_arguments(raw))
