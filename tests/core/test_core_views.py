@@ -213,12 +213,12 @@ def test_a_view_is_whole_turns_within_its_budget(
     assert all(turn.start >= previous for turn in shown[at:])
     if view:
         assert view[0].role == "user"
-        assert Size.of([*view, *question]).fits(window, window.slack)
+        assert Size.of([*view, *question], window).fits(window, window.slack)
     if at:
         kept = [turn for turn in shown if turn.start >= previous]
         more = [message for turn in shown[at - 1 :] for message in turn.messages]
         moved = len(shown) - at < len(kept)
-        assert not moved or not Size.of([*more, *question]).fits(window, 0)
+        assert not moved or not Size.of([*more, *question], window).fits(window, 0)
 
 
 def test_limits_count_over_a_recut() -> None:

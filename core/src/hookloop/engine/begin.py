@@ -132,14 +132,15 @@ def start(run: Run, message: Message) -> Flow[None]:
     run.closing = close_turns(run.past, run.setup.on_pending)
     question = Message("user", clean(message.content), Origin("user", turn=run.turn_id), clean_text(message.key))
     summary = yield from _choose_window(run)
-    _open_log(run, (question,))
+    asked, cut = question, _open_log(run, (question,))
     yield from Emit(TurnBegan(run.conversation, run.turn_id, question)).ask()
     recalled = yield from hooked.recall(run, question)
     question, merged, stop = yield from _judge_input(run, question)
     run.system = clean_text("\n\n".join(text for text in (run.setup.instructions, *merged.system) if text))
     now = yield from Now().ask()
     run.begun = now.mono
-    cut = _open_log(run, (question,) if stop is None else ())
+    if question is not asked or stop is not None:
+        cut = _open_log(run, (question,) if stop is None else ())
     run.entered = True
     run.add(TurnStarted(run.setup.owner, run.request.nonce, run.system, run.specs, cut, now.wall))
     if summary is not None:

@@ -74,6 +74,8 @@ class PastTurn:
         """Add one entry."""
         self.entries.append(entry)
         match entry.body:
+            case Said():  # first, as most entries are
+                self.said = True
             case TurnStarted():
                 self.started, self.owner = entry.body, entry.body.owner
             case TurnEnded():
@@ -84,8 +86,6 @@ class PastTurn:
                 self.suspended, self.owner = False, entry.body.owner
             case Started():
                 self.ran = True
-            case Said():
-                self.said = True
             case _:
                 pass
 
@@ -114,7 +114,10 @@ def read(entries: Iterable[Entry]) -> Past:
     past = Past()
     turns: dict[str, PastTurn] = {}
     for entry in entries:
-        turns.setdefault(entry.turn, PastTurn(entry.turn, [])).take(entry)
+        turn = turns.get(entry.turn)
+        if turn is None:
+            turn = turns[entry.turn] = PastTurn(entry.turn, [])
+        turn.take(entry)
         body = entry.body
         reserved = len(body.message.calls) if isinstance(body, Said) else 0
         past.number = max(past.number, entry.number + 1 + reserved)
@@ -194,8 +197,8 @@ def first_in_view(turns: Sequence[ShownTurn], window: Window, previous: int, que
     `question`; then whole turns are kept, newest first, within the budget.
     """
     stay = next((at for at, turn in enumerate(turns) if turn.start >= previous), len(turns))
-    size = Size.of(question)
-    sizes = [Size.of(turn.messages) for turn in turns[stay:]]
+    size = Size.of(question, window)
+    sizes = [Size.of(turn.messages, window) for turn in turns[stay:]]
     if sum(sizes, size).fits(window, window.slack):
         return stay
     at = len(turns)
@@ -212,10 +215,9 @@ class Size:
     tokens: int = 0
 
     @classmethod
-    def of(cls, messages: Iterable[Message]) -> Size:
-        """The size of these messages."""
-        sizes = [tokens_of(message) for message in messages]
-        return cls(len(sizes), sum(sizes))
+    def of(cls, messages: Sequence[Message], window: Window) -> Size:
+        """The size of these messages, as far as the window asks for it."""
+        return cls(len(messages), sum(map(tokens_of, messages)) if window.tokens is not None else 0)
 
     def __add__(self, other: Size) -> Size:
         return Size(self.messages + other.messages, self.tokens + other.tokens)

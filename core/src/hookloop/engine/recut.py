@@ -48,7 +48,7 @@ def recut_if_over(run: Run) -> Flow[None]:
         return
     fresh = run.log.window[run.measured :]
     run.measured += len(fresh)
-    run.size = run.size + Size.of(fresh)
+    run.size = run.size + Size.of(fresh, window)
     if not run.size.fits(window, window.slack):
         yield from recut(run, "the open turn passes the window")
 
@@ -69,7 +69,7 @@ def recut(run: Run, why: str) -> Flow[bool]:
     start = keep[0].start if keep else run.log.number
     run.add(Recut(start))
     run.log.window, run.closed = messages, 0
-    run.measured, run.size = len(messages), Size.of(messages)
+    run.measured, run.size = len(messages), Size.of(messages, run.window)
     new_epoch(run)
     yield from Emit(ViewCut(before, len(messages), why)).ask()
     return True
@@ -89,8 +89,8 @@ def _halved(budget: int | None) -> int | None:
 
 def _keep(question: Piece, rest: list[Piece], window: Window) -> list[Piece]:
     """The newest pieces within the window; the last one stays whatever its size (its results were never seen)."""
-    size = Size.of(question.messages)
+    size = Size.of(question.messages, window)
     at = len(rest)
-    while at > 0 and ((size := size + Size.of(rest[at - 1].messages)).fits(window, 0) or at == len(rest)):
+    while at > 0 and ((size := size + Size.of(rest[at - 1].messages, window)).fits(window, 0) or at == len(rest)):
         at -= 1
     return rest[at:]

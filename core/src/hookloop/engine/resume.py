@@ -101,7 +101,7 @@ def _recut_again(run: Run) -> None:
     kept = [piece for piece in rest if piece.start >= run.log.ledger.recut]
     messages = [message for piece in (question, *kept) for message in piece.messages]
     run.log.window, run.closed = messages, 0
-    run.measured, run.size = len(messages), Size.of(messages)
+    run.measured, run.size = len(messages), Size.of(messages, run.window)
 
 
 def _decided(run: Run) -> Mapping[int, Decision]:
