@@ -97,6 +97,7 @@ class TurnView:
             conversation=run.conversation,
             turn=run.turn_id,
             round=run.round,
+            epoch=0,
         )
 
     def _spent(self, reply: Reply) -> str:

@@ -45,7 +45,8 @@ class ModelRequest:
     `messages` is a bounded view into one shared, growing list: within an epoch each request's messages extend the
     ones before. `system` and `tools` are equal in all requests of an epoch. `allowed` narrows the tools for this round
     (None: all). `memo` is a place where the provider keeps what it encoded of this epoch; it is emptied when a new epoch
-    begins, and nothing else reads it. `recut` says that what stood before the open turn's thinking is not sent any more, so that
+    begins, and nothing else reads it. A request of epoch 0 stands outside history (a plugin's
+    own, by `turn.complete`). `recut` says that what stood before the open turn's thinking is not sent any more, so that
     thinking that is bound to it may not fit. `output` is a JSON Schema text for structured output, with `output_name`.
     """
 
