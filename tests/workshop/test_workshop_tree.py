@@ -133,8 +133,8 @@ def test_texts_name_no_registry_and_no_path_of_a_machine() -> None:
 
 def test_a_machine_path_would_be_seen() -> None:
     assert MACHINE_PATH.search("see " + "/home" + "/me/x")
-    assert MACHINE_PATH.search('"' + "/work" + '/main"')
-    assert not MACHINE_PATH.search("plugins/work/x and ./home/x")
+    assert MACHINE_PATH.search('"' + "/opt" + '/thing"')
+    assert not MACHINE_PATH.search("plugins/opt/x and ./home/x")
 
 
 def test_the_root_refuses_to_be_installed_and_says_what_to_install(tmp_path: Path) -> None:
