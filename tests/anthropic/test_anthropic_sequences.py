@@ -1,6 +1,7 @@
 """Recorded sequences: our request after the recorded reply says what the recorded client's next request said.
 
-Both are brought to one form (`same_words`). What may still differ are the classes in `FORGIVEN`, each with its reason.
+Both are brought to one form (`same_words`): a field that is null, or stands at its default, is one that is not there,
+but for a call's input, where null is a value. What may still differ are the classes in `FORGIVEN`.
 """
 
 from __future__ import annotations
@@ -40,11 +41,12 @@ pytestmark = pytest.mark.skipif(not RECORDINGS.is_dir(), reason=ABSENT)
 Json = dict[str, Any]
 
 FORGIVEN = {
-    "caller": "we send a call's caller back as it came, as the SDK does; some clients drop it",
-    "thinking": "we send thinking back, which the API asks for; one client drops what has no text",
-    "nulls": "one client drops fields that are null from inside a server tool's result",
+    "reasoning": "we send thinking back, which the API asks for; one client drops what has a signature and no text",
     "blank text": "one client fills a message with a space, which the API has come to refuse",
 }
+"""The classes of difference that remain, each with its reason. None touches a call or a result."""
+DIRECT = {"type": "direct"}
+"""Who calls a tool where nobody is named."""
 
 
 def sequences() -> Iterator[tuple[str, Json, Json]]:
@@ -175,12 +177,19 @@ def as_blocks(content: Any) -> list[Json]:
 
 
 def same_block(block: Json) -> Json:
-    same = {key: value for key, value in block.items() if key != "cache_control"}
+    same = {key: same_value(key, value) for key, value in block.items() if key != "cache_control" and value is not None}
     if same["type"] == "tool_result":
         same["content"] = [same_block(part) for part in as_blocks(same.get("content"))]
-        if not same.get("is_error"):
-            same.pop("is_error", None)
-    return same
+    defaults = {"is_error": False, "caller": DIRECT}
+    return {key: value for key, value in same.items() if key not in defaults or value != defaults[key]}
+
+
+def same_value(key: str, value: Any) -> Any:
+    if key == "input":
+        return value
+    if isinstance(value, dict):
+        return {inner: same_value(inner, held) for inner, held in value.items() if held is not None}
+    return [same_value("", held) for held in value] if isinstance(value, list) else value
 
 
 def forgive(messages: list[Json]) -> tuple[list[Json], set[str]]:
@@ -194,26 +203,10 @@ def forgiven(blocks: Sequence[Json], used: set[str]) -> Iterator[Json]:
     for block in blocks:
         if block["type"] == "text" and not block["text"].strip():
             used.add("blank text")
-            continue
-        if block["type"] == "thinking" and not block["thinking"]:
-            used.add("thinking")
-            continue
-        if block["type"] == "tool_use" and "caller" in block:
-            used.add("caller")
-        if null_inside(block):
-            used.add("nulls")
-        yield without_nulls({key: value for key, value in block.items() if key != "caller"})
-
-
-def null_inside(value: Any) -> bool:
-    inner = list(value.values()) if isinstance(value, dict) else value if isinstance(value, list) else []
-    return any(item is None or null_inside(item) for item in inner)
-
-
-def without_nulls(value: Any) -> Any:
-    if isinstance(value, dict):
-        return {key: without_nulls(inner) for key, inner in value.items() if inner is not None}
-    return [without_nulls(inner) for inner in value] if isinstance(value, list) else value
+        elif block["type"] == "thinking" and not block["thinking"]:
+            used.add("reasoning")
+        else:
+            yield block
 
 
 @pytest.mark.parametrize(("first", "second"), [pair[1:] for pair in PAIRS], ids=[pair[0] for pair in PAIRS])

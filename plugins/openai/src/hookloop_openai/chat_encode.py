@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Final
 
-from hookloop_hookspecs import File, Image, Message, Text, Thinking, ToolCall, ToolResult
+from hookloop_hookspecs import File, Image, Message, Opaque, Text, Thinking, ToolCall, ToolResult
 from hookloop_hookspecs.messages import Part
 
 from .identity import Identity
@@ -108,15 +108,18 @@ class ChatHistory:
             self._append({"role": "user", "content": content})
 
     def _content(self, parts: tuple[Part, ...]) -> str | list[Json]:
-        if all(isinstance(part, Text) for part in parts):
-            return joined(parts)
-        return [self._part(part) for part in parts]
+        kept = [part for part in parts if not isinstance(part, Opaque) or self._identity.owns(part)]
+        if all(isinstance(part, Text) for part in kept):
+            return joined(kept)
+        return [self._part(part) for part in kept]
 
     def _part(self, part: Part) -> Json:
         if isinstance(part, Image):
             return self._image(part)
         if isinstance(part, File):
             return self._file(part)
+        if isinstance(part, Opaque):
+            return mapping(clean(part.value))
         return {"type": "text", "text": utf8(part.text) if isinstance(part, Text) else ""}
 
     def _image(self, part: Image) -> Json:

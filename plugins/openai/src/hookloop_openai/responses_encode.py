@@ -1,7 +1,8 @@
 """History to Responses input items. Pure; each message is encoded once.
 
 What this provider's model made goes back as the items it came as, in order: reasoning travels with what follows it,
-encrypted, and never alone. What others made is written anew from texts and calls.
+encrypted, and never alone. What others made is written anew from texts and calls. Items that want an answer travel
+with it (see `answered`); a user's message may hold it as an opaque part.
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ from typing import Any, Final
 from hookloop_hookspecs import File, Image, Message, Opaque, Text, Thinking, ToolCall, ToolResult
 from hookloop_hookspecs.messages import Part
 
+from .answered import Answered
 from .identity import Identity
 from .ids import WireIds
 from .values import Json, dumps, mapping, sequence, utf8
@@ -19,10 +21,8 @@ from .wire_text import NO_VISION, arguments, clean, data_url, joined, omitted, t
 
 LONGEST_ID: Final = 64
 CUSTOM: Final = "custom_tool_call"
-UNANSWERED: Final = frozenset(
-    {"local_shell_call", "shell_call", "apply_patch_call", "computer_call", "mcp_approval_request", "tool_search_call"}
-)
-"""Items that want an answer which no tool of ours gives; a server refuses them without it."""
+CONTENT: Final = "input_"
+"""How the types of a user message's parts begin, where those of items do not."""
 
 
 class ResponsesHistory:
@@ -37,10 +37,13 @@ class ResponsesHistory:
         self._customs: set[str] = set()
         self._written: list[bytes] = []
         self._item_ids: set[str] = set()
+        self._answered = Answered(identity)
 
     def extend(self, messages: Iterable[Message]) -> None:
         """Encode the messages that came since."""
-        for message in messages:
+        new = list(messages)
+        self._answered.look(new)
+        for message in new:
             self._written += [dumps(item) for item in self._encoded(message)]
 
     def written(self, system: str) -> list[bytes]:
@@ -54,7 +57,19 @@ class ResponsesHistory:
             return self._assistant(message)
         if message.role == "system":
             return [{"role": self._profile.system_role, "content": joined(message.content)}]
-        return [{"role": "user", "content": self._content(message.content)}]
+        return self._user(message.content)
+
+    def _user(self, parts: Iterable[Part]) -> list[Json]:
+        """A user's message; opaque items in it stand before it, right behind what they answer."""
+        items: list[Json] = []
+        content: list[Part] = []
+        for part in parts:
+            item = self._opaque(part) if isinstance(part, Opaque) else {}
+            if item and not str(item["type"]).startswith(CONTENT):
+                items.append(self._once(item))
+            elif item or not isinstance(part, Opaque):
+                content.append(part)
+        return items if items and not content else [*items, {"role": "user", "content": self._content(content)}]
 
     def _content(self, parts: Iterable[Part]) -> str | list[Json]:
         parts = tuple(parts)
@@ -69,6 +84,8 @@ class ResponsesHistory:
             return {"type": "input_image", "detail": "auto", "image_url": data_url(part)}
         if isinstance(part, File):
             return self._file(part)
+        if isinstance(part, Opaque):
+            return self._opaque(part)
         return {"type": "input_text", "text": utf8(part.text) if isinstance(part, Text) else ""}
 
     def _file(self, part: File) -> Json:
@@ -121,10 +138,12 @@ class ResponsesHistory:
             return self._text(part)
         if isinstance(part, ToolCall):
             return self._call(part)
-        if isinstance(part, Opaque) and self._identity.owns(part):
-            item = mapping(part.value)
-            return None if item.get("type") in UNANSWERED or not item.get("type") else mapping(clean(item))
-        return None
+        return (self._opaque(part) or None) if isinstance(part, Opaque) else None
+
+    def _opaque(self, part: Opaque) -> Json:
+        """The item as it came, where it may be sent; else an empty one."""
+        item = mapping(part.value) if self._identity.owns(part) else {}
+        return mapping(clean(item)) if self._answered.sends(item) else {}
 
     def _text(self, part: Text) -> Json | None:
         item = mapping(self._identity.home(part.extra).get("item"))

@@ -69,7 +69,11 @@ ITEM_FIELDS: Mapping[str, frozenset[str]] = {
 ID_PREFIX = {"function_call": "fc", "reasoning": "rs", "message": "msg"}
 CALLS = ("function_call", "custom_tool_call")
 OUTPUTS = ("function_call_output", "custom_tool_call_output")
-MADE_BY_MODEL = frozenset(kind for kind in ITEM_FIELDS if kind.endswith("_call")) | {"reasoning", "program"}
+MADE_BY_MODEL = frozenset(kind for kind in ITEM_FIELDS if kind.endswith("_call")) | {
+    "reasoning",
+    "program",
+    "mcp_approval_request",
+}
 
 
 @dataclass(slots=True)
