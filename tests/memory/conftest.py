@@ -12,15 +12,17 @@ import tempfile
 import time
 import warnings
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import Any
 
+import psycopg
 import pymysql
 import pytest
 import redis
+from durable import warm
 from tenacity import RetryCallState, RetryError, Retrying, wait_fixed
 
 from hookloop.memory import InProcessMemory
@@ -30,6 +32,7 @@ from hookloop_transcript import TranscriptMemory
 
 START_SECONDS = 60
 STARTS = 3
+IN_MEMORY = Path("/dev/shm")
 WRITER = Path(__file__).with_name("memory_writer.py")
 
 
@@ -102,9 +105,18 @@ def postgres() -> Iterator[str]:
             warnings.simplefilter("ignore")
             server = get_server(Path(folder, "data"))
         try:
+            _hurry(server.get_uri())
             yield server.get_uri()
         finally:
             server.cleanup()
+
+
+def _hurry(uri: str) -> None:
+    """Let PostgreSQL not wait for the disk: no test cuts its power."""
+    with psycopg.connect(uri, autocommit=True) as connection:
+        for setting in ("fsync", "synchronous_commit", "full_page_writes"):
+            connection.execute(f"ALTER SYSTEM SET {setting} = off")
+        connection.execute("SELECT pg_reload_conf()")
 
 
 @pytest.fixture(scope="session")
@@ -119,7 +131,8 @@ def mariadb(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
 
     def command(port: int) -> list[str]:
         place = [f"--socket={folder}/s", f"--port={port}", "--bind-address=127.0.0.1", f"--pid-file={folder}/pid"]
-        return ["mariadbd", *base, *place]
+        hurry = ["--innodb-flush-log-at-trx-commit=0", "--innodb-flush-method=nosync", "--skip-log-bin"]
+        return ["mariadbd", *base, *place, *hurry]
 
     def database(port: int) -> None:
         with pymysql.connect(host="127.0.0.1", port=port, user="root") as connection, connection.cursor() as cursor:
@@ -206,6 +219,15 @@ def store(request: pytest.FixtureRequest, tmp_path: Path) -> Store:
 def shared(request: pytest.FixtureRequest, tmp_path: Path) -> Store:
     """Each store that several processes may share, in turn."""
     return make_store(request.param, request, tmp_path)
+
+
+@pytest.fixture(scope="module")
+def lasting(request: pytest.FixtureRequest) -> Iterator[Any]:
+    """A store for thousands of turns. SQLite's file is opened anew by each process, and need not wait for a disk."""
+    with tempfile.TemporaryDirectory(dir=IN_MEMORY if IN_MEMORY.is_dir() else None) as folder:
+        store = make_store(request.param, request, Path(folder))
+        with nullcontext(store) if store.name == "sqlite" else warm(store) as made:
+            yield made
 
 
 @pytest.fixture

@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from typing import Any
 
 from hookloop import Agent, tool
@@ -13,7 +14,7 @@ from hookloop.engine.log import flatten
 from hookloop.memory import InProcessMemory
 from hookloop.testing import ScriptedProvider, call, say
 from hookloop.testing.crash import When, crash, mortal
-from hookloop_hookspecs import Approve, Entry, LoadQuery, Message, ModelRequest, NoOpenTurn, Outcome, hookimpl
+from hookloop_hookspecs import Approve, Batch, Entry, LoadQuery, Message, ModelRequest, NoOpenTurn, Outcome, hookimpl
 from hookloop_hookspecs.codec import dump_entry
 
 REPLIES: dict[str, list[Any]] = {
@@ -57,32 +58,20 @@ class Notes:
         turn.state["rounds"] = turn.round
 
 
-class World:
-    """What outlives a crash: the store, and the effects of tools.
+class Hands:
+    """The tools, with effects in the world at hand. They are made once for many worlds: that costs more than a turn."""
 
-    Arguments: `replies`, what the model says; `memory`, gives a memory on the store as a new process opens it (None: one in
-    this process); `conversation`; `config`, that of every agent.
-    """
-
-    def __init__(
-        self,
-        replies: list[Any],
-        memory: Callable[[], Any] | None = None,
-        conversation: str = "c",
-        config: Mapping[str, Any] | None = None,
-    ) -> None:
-        kept = InProcessMemory()
-        self.memory = memory or (lambda: kept)
-        self.replies = replies
-        self.conversation = conversation
-        self.config = config or {}
+    def __init__(self) -> None:
         self.spent: Counter[int] = Counter()
         self.looked: Counter[int] = Counter()
-        self.requests: list[ModelRequest] = []
+        self.tools = self._tools()
 
-    def agent(self) -> Agent:
-        """A new process."""
+    def serve(self, world: World) -> list[Any]:
+        """The tools, from now on with their effects in this world."""
+        self.spent, self.looked = world.spent, world.looked
+        return self.tools
 
+    def _tools(self) -> list[Any]:
         @tool
         def spend(n: int) -> str:
             """Have an effect."""
@@ -107,9 +96,39 @@ class World:
             self.spent[n] += 1
             return f"approved {n}"
 
+        return [spend, look, final, approved]
+
+
+class World:
+    """What outlives a crash: the store, and the effects of tools.
+
+    Arguments: `replies`, what the model says; `memory`, gives a memory on the store as a new process opens it (None: one in
+    this process); `conversation`; `config`, that of every agent; `hands`, its tools (None: some of its own).
+    """
+
+    def __init__(
+        self,
+        replies: list[Any],
+        memory: Callable[[], Any] | None = None,
+        conversation: str = "c",
+        config: Mapping[str, Any] | None = None,
+        hands: Hands | None = None,
+    ) -> None:
+        kept = InProcessMemory()
+        self.memory = memory or (lambda: kept)
+        self.replies = replies
+        self.conversation = conversation
+        self.config = config or {}
+        self.hands = hands or Hands()
+        self.spent: Counter[int] = Counter()
+        self.looked: Counter[int] = Counter()
+        self.requests: list[ModelRequest] = []
+
+    def agent(self) -> Agent:
+        """A new process."""
         return Agent(
             ScriptedProvider([self.answer] * 40),
-            tools=[spend, look, final, approved],
+            tools=self.hands.serve(self),
             plugins=[Notes()],
             memory=[self.memory()],
             config=self.config,
@@ -131,11 +150,22 @@ class World:
 
     def stored(self) -> list[Entry]:
         """The store's whole log."""
+        with self._opened() as memory:
+            return list(memory.load_memory(self.conversation, LoadQuery()).entries)
+
+    def put(self, entries: Sequence[Entry]) -> None:
+        """Let the store hold these."""
+        with self._opened() as memory:
+            memory.persist_memory(Batch(self.conversation, tuple(entries), 0))
+
+    @contextmanager
+    def _opened(self) -> Iterator[Any]:
         memory = self.memory()
-        entries = list(memory.load_memory(self.conversation, LoadQuery()).entries)
-        if hasattr(memory, "close"):
-            memory.close()
-        return entries
+        try:
+            yield memory
+        finally:
+            if hasattr(memory, "close"):
+                memory.close()
 
 
 def begin(world: World, at: int, when: When) -> bool:
@@ -185,8 +215,11 @@ def texts(messages: list[Message]) -> Counter[str]:
     return Counter(f"{m.role}:{m.text}:{[c.id for c in m.calls]}{[r.call_id for r in m.results]}" for m in messages)
 
 
-def assert_paired(world: World) -> list[Message]:
-    """The store holds a valid history, no number twice; what cannot be repeated ran at most once, the rest where it says so."""
+def assert_paired(world: World) -> list[Entry]:
+    """The store holds a valid history, no number twice; what cannot be repeated ran at most once, the rest where it says so.
+
+    Gives back all that is stored.
+    """
     stored = world.stored()
     assert [entry.number for entry in stored] == sorted({entry.number for entry in stored})
     messages = list(flatten(stored))
@@ -195,7 +228,7 @@ def assert_paired(world: World) -> list[Message]:
     for entry in stored:
         dump_entry(entry)
     _assert_true(world, messages)
-    return messages
+    return stored
 
 
 def _assert_true(world: World, messages: Sequence[Message]) -> None:
@@ -210,8 +243,7 @@ def _assert_true(world: World, messages: Sequence[Message]) -> None:
 
 def assert_whole(world: World) -> None:
     """The user's message stands once, with everything that came of it, and nothing stands twice."""
-    assert_paired(world)
-    messages = list(flatten(entry for entry in world.stored() if entry.turn == "t1"))
+    messages = list(flatten(entry for entry in assert_paired(world) if entry.turn == "t1"))
     doubled = {text: n for text, n in texts(messages).items() if n > 1 and not text.startswith("user:go on")}
     assert not doubled
     assert sum(m.text == "go" for m in messages) == 1
@@ -224,7 +256,7 @@ def assert_superseded(world: World) -> None:
     with world.agent() as agent:
         outcome = agent.run("something else", conversation=world.conversation)
     assert outcome.status == "done"
-    messages = assert_paired(world)
+    messages = list(flatten(assert_paired(world)))
     assert sum(m.text == "something else" for m in messages) == 1
     assert sum(m.text == "go" for m in messages) <= 1
 

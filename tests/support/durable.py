@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass
+import copy
+import functools
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
 from typing import Any
 
 from crashing import (
     REPLIES,
+    Hands,
     World,
     approve,
     assert_superseded,
@@ -21,6 +25,8 @@ from crashing import (
 
 from hookloop.testing import say
 from hookloop.testing.crash import When
+from hookloop_hookspecs import Entry, LoadQuery, hookimpl
+from hookloop_hookspecs.storing import EntryTexts
 
 DURABLE = ("sqlite", "postgresql", "redis", "mariadb")
 WINDOW = {"window": {"messages": 8}}
@@ -47,10 +53,11 @@ class Plan:
     def survive(self, store: Any, conversation: str, step: int, first: int = 0) -> int:
         """Crash at every nth point on a store, each in a conversation of its own, and go on; the number of points."""
         worlds: dict[tuple[int, When], World] = {}
+        hands = Hands()
 
         def play(at: int, when: When) -> bool:
             world = worlds[at, when] = World(
-                REPLIES[self.replies], store.make, f"{conversation}-{at}{when}", self.config
+                REPLIES[self.replies], store.make, f"{conversation}-{at}{when}", self.config, hands
             )
             self.before(world)
             return self.crash(world, at, when)
@@ -60,6 +67,22 @@ class Plan:
             points += 1
             self.after(worlds.pop(point))
         return points
+
+
+@contextmanager
+def warm(store: Any) -> Iterator[Any]:
+    """The same store, whose processes find a connection open: they forget all else. To connect costs more than to play."""
+    kept = store.make()
+    kept.load_memory("any", LoadQuery())
+
+    def make() -> Any:
+        memory = copy.copy(kept)
+        memory._texts = EntryTexts()
+        memory.close = hookimpl(lambda: None)
+        return memory
+
+    yield replace(store, make=make)
+    kept.close()
 
 
 def resumed(world: World) -> None:
@@ -79,12 +102,16 @@ def repeated(world: World) -> None:
 
 def earlier(world: World) -> None:
     """Closed turns that the window partly holds."""
-    replies, world.replies = world.replies, [say("earlier")]
+    world.put(_earlier())
+
+
+@functools.cache
+def _earlier() -> tuple[Entry, ...]:
+    world = World([say("earlier")])
     with world.agent() as agent:
         for at in range(3):
             agent.run(f"before {at}", conversation=world.conversation)
-    world.replies = replies
-    world.requests.clear()
+    return tuple(world.stored())
 
 
 PLANS = [
