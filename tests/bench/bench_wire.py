@@ -1,10 +1,12 @@
 """CPU of whole turns through the real SDKs, as ratios to a hand-written loop on the openai SDK, in one run.
 
-The server runs in a process of its own, so that only the client's CPU is counted.
+The server runs in a process of its own, so that only the client's CPU is counted. Also the share of a long turn's input
+that a prefix cache would serve, from the bodies that a server received.
 """
 
 from __future__ import annotations
 
+import hashlib
 import json
 import multiprocessing as mp
 import time
@@ -12,16 +14,25 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import partial
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from itertools import pairwise, takewhile
 from typing import Any
 
 import openai
 from hookloop import Agent, Limits, provider, tool
+from hookloop.testing import call as asks
+from hookloop.testing import say
+from hookloop.testing.server import StrictServer
 from hookloop_hookspecs import hookimpl
 
 FREE = Limits(rounds=None, tool_calls=None, per_tool=None)
 ALLOWED = {10: 0.4, 50: 0.2, 200: 0.08}
 """Hookloop's CPU as a share of the hand-written loop's, by rounds."""
 PER_CHUNK = 0.5
+ROUNDS = 50
+SHARE = 0.95
+LOOKBACK = 20
+"""How many blocks, its own among them, a cache mark reaches back to find what an earlier request wrote."""
+RULES = "You review source files one by one. Report what you find, and be brief. "
 TEXT = "The train to Shanghai leaves at nine. "
 
 
@@ -154,34 +165,108 @@ def chunks_by_hand(url: str, chunks: int) -> float:
 
 
 class Adds:
-    """Injects in every round."""
+    """Injects in every round, at each of the three places where that can be done."""
 
     name = "adds"
 
     @hookimpl
+    def before_round(self, turn: Any) -> str:
+        return f"This is round {turn.round}; the user is waiting."
+
+    @hookimpl
+    def after_tool(self, turn: Any) -> str:
+        return f"The checks of round {turn.round} passed: 12 files, no finding, nothing left to format."
+
+    @hookimpl
     def next_instructions(self, turn: Any) -> str:
-        return f"note {turn.round}"
+        return f"Note {turn.round}: go on with the next file."
 
 
-def prefix_share(url: str) -> float:
-    """The share of all input of 50 rounds that a prefix cache would serve: bytes equal to the request before."""
-    from hookloop_hookspecs.events import RequestSent
+@tool
+def inspect(path: str) -> str:
+    """Inspect a file and report what stands in it."""
+    return "".join(f"{path}:{line}: {TEXT}\n" for line in range(8))
 
-    sizes: list[list[int]] = []
 
-    class Watch:
-        name = "watch"
+def wire_bodies(reference: str, **options: Any) -> list[dict[str, Any]]:
+    """The bodies that a server received in a turn of `ROUNDS` requests with a plugin that injects."""
+    calls = [[asks("inspect", {"path": f"src/part_{number}.py"}, id=f"call_{number}")] for number in range(ROUNDS - 1)]
+    with StrictServer([*calls, say("done")]) as server:
+        address = server.url if reference.startswith("anthropic") else f"{server.url}/v1"
+        made = provider(reference, api_key="k", base_url=address, **options)
+        with Agent(made, tools=[inspect], plugins=[Adds()], instructions=RULES, limits=FREE) as agent:
+            agent.run("Go through all files.")
+        assert not server.refusals
+        assert len(server.requests) == ROUNDS
+        assert all(compact(sent.body).encode() == sent.raw for sent in server.requests)  # pieces below are bytes sent
+        return [sent.body for sent in server.requests]
 
-        @hookimpl
-        def on_event(self, event: Any) -> None:
-            if isinstance(event, RequestSent):
-                sizes.append([len(repr(message.content)) for message in event.request.messages])
 
-    made = provider("openai:calls-50", api_key="k", base_url=url, api="chat")
-    with Agent(made, tools=[edit], plugins=[Adds(), Watch()], limits=FREE) as agent:
-        agent.run("go")
-    cached = sum(sum(before) for before in sizes[:-1])
-    return cached / sum(sum(after) for after in sizes)
+def compact(value: Any) -> str:
+    return json.dumps(value, ensure_ascii=False, separators=(",", ":"))
+
+
+def pieces(body: dict[str, Any]) -> Iterator[tuple[bytes, bool]]:
+    """The input in the order in which a prefix cache reads it, in pieces; whether each one carries a cache mark.
+
+    Tools come first, then system text, then messages (items, blocks). A mark is no content: it only says where a cache
+    may write and look, so a mark that moves changes nothing that was said before.
+    """
+    said = [*body.get("tools", []), *body.get("system", []), *filter(None, [body.get("instructions")])]
+    for message in body.get("messages") or body["input"]:
+        split = isinstance(message.get("content"), list) and body.get("system")
+        said += [{"role": message["role"], **block} for block in message["content"]] if split else [message]
+    for piece in said:
+        marked = isinstance(piece, dict) and "cache_control" in piece
+        plain = {key: value for key, value in piece.items() if key != "cache_control"} if marked else piece
+        yield compact(plain).encode(), marked
+
+
+def equal_share(bodies: list[dict[str, Any]]) -> float:
+    """The share of all input that stood at the beginning of the request before, byte for byte."""
+    texts = [[text for text, _ in pieces(body)] for body in bodies]
+    equal = 0
+    for before, after in pairwise(texts):
+        same = takewhile(lambda pair: pair[0] == pair[1], zip(before, after, strict=False))
+        equal += sum(len(text) for text, _ in same)
+    return equal / sum(len(text) for request in texts for text in request)
+
+
+def marked_share(bodies: list[dict[str, Any]]) -> float:
+    """The share of all input that a cache serves which writes at marks only, and looks back from them `LOOKBACK` blocks."""
+    written: set[bytes] = set()
+    served = total = 0
+    for body in bodies:
+        ends, marks, digest = [], [], hashlib.sha256()
+        size = 0
+        for place, (text, marked) in enumerate(pieces(body)):
+            digest.update(text)
+            size += len(text)
+            ends.append((digest.digest(), size))
+            marks += [place] if marked else []
+        near = [end for mark in marks for end in ends[max(0, mark - LOOKBACK + 1) : mark + 1]]
+        served += max((size for key, size in near if key in written), default=0)
+        written |= {ends[mark][0] for mark in marks}
+        total += size
+    return served / total
+
+
+def print_shares() -> None:
+    """One line for each wire: the share of the input of a long turn that a prefix cache would serve."""
+    print(f"share of input that a prefix cache would serve over {ROUNDS} rounds, with three injections in each:")
+    for name, reference, options, measure in WIRES:
+        bodies = wire_bodies(reference, **options)
+        sizes = [sum(len(text) for text, _ in pieces(body)) for body in bodies]
+        best_of_all = sum(sizes[:-1]) / sum(sizes)  # where each request begins with the whole one before
+        print(f"  {name:40} {measure(bodies):.3f} (asked {SHARE}) of at most {best_of_all:.3f}")
+
+
+WIRES: list[tuple[str, str, dict[str, Any], Callable[[list[dict[str, Any]]], float]]] = [
+    ("openai chat, equal bytes", "openai:gpt-4.1", {"api": "chat"}, equal_share),
+    ("openai responses, equal bytes", "openai:gpt-5.4", {"api": "responses"}, equal_share),
+    ("anthropic messages, equal bytes", "anthropic:claude-sonnet-4-6", {}, equal_share),
+    ("anthropic messages, hit by its marks", "anthropic:claude-sonnet-4-6", {}, marked_share),
+]
 
 
 def best(measure: Callable[[], float], times: int) -> float:
@@ -203,7 +288,7 @@ def main() -> None:
         ours = best(lambda: hookloop(url, "chunks-5000", "stream"), 5) / 5000 * 1e6
         theirs = best(lambda: chunks_by_hand(url, 5000), 3) / 5000 * 1e6
         print(f"CPU of a streamed chunk, microseconds: {ours:.1f} {theirs:.1f}   {ours / theirs:.3f} ({PER_CHUNK})")
-        print(f"share of input a prefix cache would serve over 50 rounds: {prefix_share(url):.3f} (at least 0.95)")
+    print_shares()
 
 
 if __name__ == "__main__":

@@ -234,6 +234,11 @@ def config_from(mapping: Mapping[str, Any], environ: Mapping[str, str] | None = 
     return _validated(dict(mapping), Source(), environ or {})
 
 
+def changed(config: Config, mapping: Mapping[str, Any]) -> Config:
+    """A configuration with these keys instead, whose errors still tell where in its file and environment they stand."""
+    return _validated(dict(mapping), config._source, {})
+
+
 def schema() -> dict[str, Any]:
     """The JSON Schema of `hookloop.toml`, for editors."""
     raw = Config.model_json_schema()

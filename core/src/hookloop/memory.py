@@ -54,16 +54,17 @@ class InProcessMemory:
     def persist_memory(self, batch: Batch) -> None:
         """Store a batch by `Batch`'s rules. Raises `Conflict`, and `ContractError` for an unusable id."""
         with self._lock:
-            kept = self._find(batch.scope, batch.conversation)
-            if kept is None and not batch.entries:
+            found = self._find(batch.scope, batch.conversation)
+            if found is None and not batch.entries:
                 return
-            kept = kept or _Conversation()
+            kept = found or _Conversation()
             plan = plan_append(batch, len(kept.entries), kept.existing(batch.entries), kept.lease())
             kept.append(plan.entries)
             kept.claim(batch, claimed=bool(plan.entries))
             self._writes += 1
             kept.touched = (self._writes, time.time())
-            self._scopes.setdefault(batch.scope, {}).setdefault(batch.conversation, kept)
+            if found is None:
+                self._scopes.setdefault(batch.scope, {})[batch.conversation] = kept
 
     @hookimpl
     def load_memory(self, conversation: str, query: LoadQuery) -> Loaded:
@@ -85,8 +86,11 @@ class InProcessMemory:
             return found is not None and self._scopes[scope].pop(conversation) is found
 
     def _find(self, scope: str, conversation: str) -> _Conversation | None:
-        check_ids(conversation, scope)
-        return self._scopes.get(scope, {}).get(conversation)
+        known = self._scopes.get(scope)
+        found = known.get(conversation) if known is not None else None
+        if found is None:
+            check_ids(conversation, scope)  # those that are here were checked when they came
+        return found
 
 
 class _Conversation:
@@ -112,9 +116,12 @@ class _Conversation:
             self._place(entry)
             self.by_number[entry.number] = entry
             self.turns.setdefault(entry.turn, []).append(entry)
-            if isinstance(entry.body, State):
-                self.states[entry.body.plugin] = _newer(entry, self.states.get(entry.body.plugin))
-            elif isinstance(entry.body, Summary):
+            body = entry.body
+            if isinstance(body, Said):  # first, as most entries are
+                continue
+            if isinstance(body, State):
+                self.states[body.plugin] = _newer(entry, self.states.get(body.plugin))
+            elif isinstance(body, Summary):
                 self.summary = _newer(entry, self.summary)
 
     def _place(self, entry: Entry) -> None:
@@ -126,15 +133,20 @@ class _Conversation:
 
     def lease(self) -> Lease | None:
         owner, until = self._lease
+        if not owner:
+            return None
         left = until - time.monotonic()
-        return Lease(owner, left) if owner and left > 0 else None
+        return Lease(owner, left) if left > 0 else None
 
     def claim(self, batch: Batch, *, claimed: bool) -> None:
         """Note or drop the lease. A repeated batch claims nothing from whoever took over since."""
-        held = self.lease()
-        if not batch.owner or (held and held.owner != batch.owner and not (claimed and batch.lease > 0)):
+        if not batch.owner:
             return
-        self._lease = (batch.owner, time.monotonic() + batch.lease) if batch.lease > 0 else ("", 0.0)
+        owner, until = self._lease
+        now = time.monotonic()
+        if owner and owner != batch.owner and until > now and not (claimed and batch.lease > 0):
+            return
+        self._lease = (batch.owner, now + batch.lease) if batch.lease > 0 else ("", 0.0)
 
     def load(self, query: LoadQuery) -> Loaded:
         start = 0 if query.messages is None or not self.entries else self._cut(query.messages)

@@ -128,12 +128,14 @@ def plan_append(batch: Batch, stored: int, existing: Sequence[Entry], lease: Lea
     in the batch; `lease` who holds it. Raises `Conflict` for another version, an id with other content, or, for an empty
     batch, a lease that somebody else holds. Call it inside the store's transaction.
     """
-    here = {entry.number: entry for entry in existing}
-    fresh = tuple(entry for entry in batch.entries if entry.number not in here)
-    for entry in batch.entries:
-        other = here.get(entry.number)
-        if other is not None and other != entry:
-            raise Conflict(f"conversation {batch.conversation!r}: number {entry.number} holds another entry already")
+    fresh, here = batch.entries, {entry.number: entry for entry in existing}
+    if here:
+        fresh = tuple(entry for entry in batch.entries if entry.number not in here)
+        for entry in batch.entries:
+            if here.get(entry.number, entry) != entry:
+                raise Conflict(
+                    f"conversation {batch.conversation!r}: number {entry.number} holds another entry already"
+                )
     if fresh and batch.version >= 0 and stored - len(here) != batch.version:
         raise Conflict(f"conversation {batch.conversation!r}: {stored} entries stored, the writer knew {batch.version}")
     if not batch.entries and lease is not None and lease.owner != batch.owner and lease.left > 0:

@@ -260,11 +260,17 @@ class Message:
     @property
     def calls(self) -> tuple[ToolCall, ...]:
         """The tool calls, in order."""
+        if len(self.content) == 1:
+            part = self.content[0]
+            return (part,) if isinstance(part, ToolCall) else ()
         return tuple([p for p in self.content if isinstance(p, ToolCall)])
 
     @property
     def results(self) -> tuple[ToolResult, ...]:
         """The tool results (one for a tool message, else none)."""
+        if len(self.content) == 1:
+            part = self.content[0]
+            return (part,) if isinstance(part, ToolResult) else ()
         return tuple([p for p in self.content if isinstance(p, ToolResult)])
 
     @property

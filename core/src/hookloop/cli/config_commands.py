@@ -7,6 +7,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import asdict, fields
 from typing import Annotated, Any
 
+import tomlkit
 import typer
 
 from hookloop.config import Config, load_config, schema
@@ -16,6 +17,8 @@ from hookloop.discovery import hidden
 from .terminal import one_line, out, print_json
 
 app = typer.Typer(help="Show the configuration, or the JSON Schema of hookloop.toml.", no_args_is_help=True)
+
+NO_FILE = "no hookloop.toml was found; these are the defaults"
 
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 
@@ -39,11 +42,28 @@ def show(as_json: AsJson = False) -> None:
         print_json({"file": str(config.path) if config.path else None, "config": _plain(config)})
         return
     console = out()
-    console.print(str(config.path or "no hookloop.toml found; these are the defaults"), markup=False, soft_wrap=True)
+    console.print(f"# {config.path or NO_FILE}", markup=False, soft_wrap=True)
     for keys, value in leaves(_plain(config)):
-        place = f"  # {config.where(*keys)}" if _given(config, keys) else ""
-        line = f"{'.'.join(map(str, keys))} = {one_line(repr(value))}{place}"
-        console.print(line, markup=False, soft_wrap=True, style=None if place else "dim")
+        given = _given(config, keys)
+        if given or not (value is None or keys[0] == "plugins"):
+            place = f"  # {config.where(*keys)}" if given else ""
+            line = one_line(f"{tomlkit.key(list(map(str, keys))).as_string()} = {in_toml(value)}{place}")
+            console.print(line, markup=False, soft_wrap=True, style=None if place else "dim")
+
+
+def in_toml(value: Any) -> str:
+    """A value as the file has it; None, which only limits can be, is the word for no limit."""
+    if isinstance(value, list | tuple):
+        return f"[{', '.join(map(in_toml, value))}]"
+    if isinstance(value, Mapping):
+        pairs = (f"{tomlkit.key(str(key)).as_string()} = {in_toml(item)}" for key, item in _set(value))
+        return f"{{ {', '.join(pairs)} }}" if value else "{}"
+    return tomlkit.item("none" if value is None else value).as_string()
+
+
+def _set(table: Mapping[Any, Any]) -> Iterator[tuple[Any, Any]]:
+    """What is set of a table in a list: no defaults."""
+    return ((key, item) for key, item in table.items() if item is not None and item != {})
 
 
 def leaves(value: Any, keys: Keys = ()) -> Iterator[tuple[Keys, Any]]:

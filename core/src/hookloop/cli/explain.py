@@ -7,25 +7,33 @@ from dataclasses import dataclass, field
 from typing import Annotated, Any
 
 import typer
+from rich.cells import cell_len
 from rich.console import Console
 
-from hookloop.config import Config, config_from
-from hookloop.discovery import PLUGINS, available
+from hookloop.config import Config, changed
+from hookloop.discovery import PLUGINS, available, hidden
 from hookloop.names import hook_names
 from hookloop_hookspecs import Delta, Message, ModelRequest, Provider, ProviderError, Reply
 from hookloop_hookspecs import events as happened
 
 from .config_commands import AsJson, current
 from .keeper import open_keeper
-from .terminal import fitted, joined, labelled, one_line, out, print_json
+from .terminal import clean, joined, labelled, one_line, out, padded, paragraphs, print_json, wrapped
 
 OBSERVERS = ("on_event", "after_turn")
+WIDEST = 30
+"""Cells up to which the sources of messages stand in a column."""
 
 
 @dataclass
 class Explained:
-    """What would be sent: `before` messages of earlier turns, then `new` ones; what hooks decided; who is asked."""
+    """What would be sent: `before` messages of earlier turns, then `new` ones; what hooks decided; who is asked.
 
+    `memory` holds the URLs of the configured memories; they are not asked.
+    """
+
+    model: str = ""
+    memory: list[str] = field(default_factory=list)
     system: str = ""
     tools: list[str] = field(default_factory=list)
     allowed: list[str] | None = None
@@ -72,10 +80,12 @@ def explanation(config: Config, prompt: str, history: Sequence[Message] = ()) ->
     """Run a turn with the configured plugins up to its first request. Raises `ConfigError`."""
     from hookloop import Agent  # only commands that talk load the engine
 
-    explained = Explained()
-    with Agent(Nobody(config.model), config=config_from(_without_observers(config))) as agent:
+    explained = Explained(config.model, [hidden(table.url) for table in config.memory])
+    with Agent(Nobody(config.model), config=changed(config, _without_observers(config))) as agent:
         hooks = agent._world.hooks  # the order in which they are really asked is known to the façade alone
-        explained.asked = {name: order for name in hook_names() if (order := hooks.order(name))}
+        plugins = {active.name for active in agent.report.on}
+        asked = {name: [one for one in hooks.order(name) if one in plugins] for name in hook_names()}
+        explained.asked = {name: order for name, order in asked.items() if order}
         with agent.stream(prompt, history=list(history) or None) as events:
             for event in events:
                 _note(explained, event)
@@ -128,31 +138,53 @@ def _row(message: Message) -> dict[str, str]:
 
 def _print(console: Console, explained: Explained) -> None:
     if explained.end:
-        labelled(console, "ends before a model is asked:", explained.end, 0)
+        labelled(console, "ends before a model is asked:", explained.end, 0, "", "bold yellow")
     _facts(console, explained)
+    width = max((size for row in explained.new if (size := cell_len(_head(row))) <= WIDEST), default=0)
     for row in explained.new:
-        head = f"  {row['role']}  {one_line(row['from'])}".rstrip()
-        console.print(fitted(f"{head}  {row['text']}", console.width), markup=False, soft_wrap=True)
+        _message(console, row, width)
     _list(console, "decisions", explained.decisions)
     _list(console, "warnings", explained.warnings)
-    console.print("asked, in this order", style="bold")
+    console.print("hooks, and who is asked, in this order" if explained.asked else "no hook is asked", style="bold")
+    column = max(map(len, explained.asked), default=0)
     for hook, names in explained.asked.items():
-        labelled(console, f"{hook}:", joined(names), 2)
+        labelled(console, f"{hook:<{column}} ", joined(names), 2, "", "dim")
 
 
 def _facts(console: Console, explained: Explained) -> None:
-    labelled(console, "system text:", explained.system or "none", 0)
-    labelled(console, "tools:", joined(explained.tools), 0)
+    labelled(console, "model:", explained.model or "none is configured", 0, "", "bold")
+    for url in explained.memory:
+        labelled(console, "memory:", f"{url} (not asked here)", 0, "", "bold")
+    labelled(console, "tools:", joined(explained.tools), 0, "", "bold")
     if explained.allowed is not None:
-        labelled(console, "of these allowed:", joined(explained.allowed), 0)
-    console.print(f"messages: {explained.before} from earlier turns, then", style="bold")
+        labelled(console, "of these allowed:", joined(explained.allowed), 0, "", "bold")
+    console.print("system text:" if explained.system else "system text: none", style="bold")
+    if explained.system:
+        paragraphs(console, explained.system, 2)
+    if not explained.end or explained.new:
+        labelled(console, "messages:", f"{explained.before or 'none'} from earlier turns, then", 0, "", "bold")
+
+
+def _head(row: dict[str, str]) -> str:
+    return f"{row['role']}  {one_line(row['from'])}".rstrip()
+
+
+def _message(console: Console, row: dict[str, str], width: int) -> None:
+    """A message in two columns: role and source, and its whole text."""
+    head, (first, *rest) = _head(row), clean(row["text"]).split("\n")
+    if cell_len(head) > width:
+        wrapped(console, head, 2, "magenta")
+        head = ""
+    labelled(console, f"{padded(head, width)} ", first, 2, "", "magenta" if row["from"] else "green")
+    for line in rest:
+        wrapped(console, line, 4 + width)
 
 
 def _list(console: Console, title: str, lines: Sequence[Any]) -> None:
     if lines:
         console.print(title, style="bold")
     for line in lines:
-        labelled(console, "-", line, 2)
+        labelled(console, "-", line, 2, "")
 
 
 def add_to(app: typer.Typer) -> None:

@@ -1,63 +1,67 @@
-"""`hookloop plugins`: what is on, off or failed, from where, in which order, which hooks, and why."""
+"""`hookloop plugins`: what is on, off or failed, and why; which memories and providers there are; switching in the file."""
 
 from __future__ import annotations
 
 from typing import Annotated
 
 import typer
-from rich.console import Console
-from rich.text import Text
 
-from hookloop.discovery import PLUGINS, PluginReport, activate, available
+from hookloop.config import Config
+from hookloop.discovery import PLUGINS, activate, available, memories, providers
 from hookloop.names import hook_names, suggest
 from hookloop_hookspecs import ConfigError
 
 from .config_commands import AsJson, current
 from .editing import switch
-from .terminal import joined, labelled, one_line, out, print_json
+from .listing import Listed, show_all, show_one
+from .terminal import joined, out, print_json
 
-app = typer.Typer(help="List plugins and say why; switch them on and off.", invoke_without_command=True)
+app = typer.Typer(
+    help="List plugins, memories and providers, and say why; switch plugins on and off.", invoke_without_command=True
+)
 
 Hook = Annotated[list[str] | None, typer.Option("--hook", help="Only this hook; may be given several times.")]
-COLOURS = {"on": "green", "off": "dim", "failed": "bold red"}
 
 
 @app.callback()
 def _list(context: typer.Context, as_json: AsJson = False) -> None:
-    """List plugins and say why; switch them on and off."""
+    """List plugins, memories and providers, and say why; switch plugins on and off."""
     if context.invoked_subcommand is None:
         show_list(as_json)
 
 
 @app.command("list")
 def show_list(as_json: AsJson = False) -> None:
-    """List every plugin: on, off or failed; where it comes from; its hooks; and why."""
-    activation = activate(current())
+    """List every plugin: on, off or failed; where it comes from; its hooks; and why. Then memories and providers."""
+    listed = listing(current())
     if as_json:
-        print_json({"plugins": list(activation.report.plugins), "errors": list(activation.errors)})
+        print_json(listed)
     else:
-        console = out()
-        for report in activation.report.plugins:
-            _show(console, report)
-        if not activation.report.plugins:
-            console.print("No plugin is installed. `hookloop new plugin NAME` makes one.")
-        for words in activation.errors:
-            labelled(console, "error:", words, 0)
-    if activation.errors:
+        show_all(out(), listed)
+    if listed.errors:
         raise typer.Exit(2)
+
+
+def listing(config: Config) -> Listed:
+    """All that is installed, and what the configuration makes of it. Only what it uses is imported."""
+    activation = activate(config)
+    stores, models = memories(config), providers(config)
+    wrong = activation.errors + (activation.warnings if config.strict else ())
+    failed = (part.why for part in (*stores, *models) if part.state == "failed" and part.needed)
+    return Listed(list(activation.report.plugins), stores, models, [*wrong, *failed])
 
 
 @app.command()
 def why(name: Annotated[str, typer.Argument(help="The plugin's name.")], as_json: AsJson = False) -> None:
-    """Say why one plugin is on, off or failed."""
-    report = activate(current()).report
-    found = report.plugin(name)
-    if found is None:
-        raise ConfigError(f"unknown plugin {name!r}{suggest(name, [plugin.name for plugin in report.plugins])}")
+    """Say why one plugin is on, off or failed; or what uses a memory or a provider."""
+    listed = listing(current())
+    found = [one for one in listed.all if one.name == name]
+    if not found:
+        raise ConfigError(f"unknown plugin {name!r}{suggest(name, [one.name for one in listed.all])}")
     if as_json:
-        print_json(found)
+        print_json(found[0])
     else:
-        _show(out(), found)
+        show_one(out(), found[0])
 
 
 @app.command()
@@ -84,21 +88,3 @@ def _switch(name: str, hooks: list[str], on: bool) -> None:
     file = switch(config.path, name, hooks, on, stays_off=unnamed and bool(hooks) and not on)
     what = f"{joined(hooks)} of {name}" if hooks else name
     out().print(f"{what} is now {'on' if on else 'off'} in {file}", markup=False, soft_wrap=True)
-
-
-def _show(console: Console, report: PluginReport) -> None:
-    place = f"{report.position}." if report.position else ""
-    source = f"  {report.distribution} {report.version}".rstrip()
-    head = Text(f"{report.state:<7}", COLOURS[report.state]) + Text(f"{place:<4}") + Text(one_line(report.name), "bold")
-    if len(head) + len(source) <= console.width:
-        console.print(head + Text(source), soft_wrap=True)
-    else:
-        console.print(head, soft_wrap=True)
-        labelled(console, "from:", source.strip(), 11)
-    if report.hooks:
-        labelled(console, "hooks:", joined(_marked(report)), 11)
-    labelled(console, "why:", report.why, 11)
-
-
-def _marked(report: PluginReport) -> list[str]:
-    return [f"{hook} (off)" if hook in report.switched_off else hook for hook in report.hooks]

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 EXIT_CODES: Final = {"done": 0, "failed": 1, "stopped": 3, "limit": 3, "suspended": 4, "cancelled": 130}
 PROMPT: Final = "› "
-HELP: Final = "/quit ends, /new starts another conversation, Ctrl-C cancels the turn"
+HELP: Final = "/quit ends, /new starts another, Ctrl-C cancels the turn"
 
 Model = Annotated[str | None, typer.Option("--model", "-m", help="The model, in place of the configured one.")]
 Conversation = Annotated[str | None, typer.Option("--conversation", "-C", help="The conversation to go on with.")]
@@ -92,12 +92,14 @@ class Chat:
         while (line := self._line()) is not None:
             if line == "/new":
                 self.conversation = new_conversation()
+                self._help()
             elif line.startswith("/"):
                 self._help()
             elif line:
                 self._say(line)
 
     def _help(self) -> None:
+        wrapped(self.console, f"conversation {self.conversation}", 0, "dim")
         wrapped(self.console, HELP, 0, "dim")
 
     def _line(self) -> str | None:

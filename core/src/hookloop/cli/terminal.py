@@ -16,6 +16,8 @@ from rich.text import Text
 CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]")
 
 TOKEN = re.compile(r"\n|[^\S\n]|[^\s\u1100-\uffff\U0001f000-\U0003ffff]+|[^\s]")
+NARROWEST = 20
+"""Cells that a text gets at least, however narrow the terminal is."""
 NARROW = re.compile(r"[^\s\u1100-\uffff\U0001f000-\U0003ffff]+")
 
 
@@ -39,16 +41,46 @@ def one_line(text: str) -> str:
     return clean(text).replace("\n", "\\n").replace("\t", " ")
 
 
-def wrapped(console: Console, text: str, indent: int, style: str = "") -> None:
-    """Print text within the terminal's width; no word is cut that fits on a line."""
-    for line in Text(one_line(text)).wrap(console, max(console.width - indent, 20), tab_size=1):
-        console.print(Text(" " * indent + line.plain.rstrip(), style), no_wrap=True, crop=False, overflow="ignore")
+def wrapped(
+    console: Console, text: str, indent: int, style: str = "", label: str = "", mark: str = "", after: str = ""
+) -> None:
+    """Print text within the terminal's width, behind a label whose style is `mark`; further lines stand below the text.
+
+    No word is cut that fits on a line. `after` stands behind the last line, for which the caller knows that there is
+    room.
+    """
+    head, hang = Text(label, mark or style), cell_len(label) + 1 if label else 0
+    if label and console.width - indent - hang < NARROWEST:
+        _line(console, Text(" " * indent) + head)
+        head, hang = Text(), 2
+    lines = Text(one_line(text)).wrap(console, max(console.width - indent - hang, NARROWEST), tab_size=1)
+    for at, line in enumerate(lines):
+        start = Text(" " * indent) + head if at == 0 else Text()
+        start.pad_right(indent + hang - start.cell_len)
+        end = Text(after) if at == len(lines) - 1 else Text()
+        _line(console, start + Text(line.plain.rstrip(), style) + end)
+
+
+def _line(console: Console, line: Text) -> None:
+    line.rstrip()
+    console.print(line, no_wrap=True, crop=False, overflow="ignore")
+
+
+def paragraphs(console: Console, text: str, indent: int, style: str = "") -> None:
+    """Print text of several lines within the terminal's width, each line of it on lines of its own."""
+    for line in clean(text).split("\n"):
+        wrapped(console, line, indent, style)
 
 
 def fitted(text: str, width: int) -> str:
     """Text on one line, cut to a width in cells; a cut ends with "…"."""
     line = one_line(text)
     return line if cell_len(line) <= width else set_cell_size(line, max(width - 1, 0)).rstrip() + "…"
+
+
+def padded(text: str, width: int) -> str:
+    """Text with blanks behind it up to a width in cells."""
+    return text + " " * max(width - cell_len(text), 0)
 
 
 class Flow:
@@ -96,9 +128,9 @@ class Flow:
         self._column += moved
 
 
-def labelled(console: Console, label: str, text: str, indent: int) -> None:
+def labelled(console: Console, label: str, text: str, indent: int, style: str = "dim", mark: str = "") -> None:
     """Print `label  text`, further lines below the text."""
-    wrapped(console, f"{label} {text}", indent, "dim")
+    wrapped(console, text, indent, style, label, mark)
 
 
 def print_json(value: Any) -> None:
@@ -117,3 +149,9 @@ def _plain(value: Any) -> Any:
 def joined(names: Iterable[str], nothing: str = "none") -> str:
     """Names for people: `a, b`."""
     return ", ".join(names) or nothing
+
+
+def counted(count: int, noun: str) -> str:
+    """`1 call`, `2 calls`, `2 replies`."""
+    several = f"{noun[:-1]}ies" if noun.endswith("y") else f"{noun}s"
+    return f"{count} {noun if count == 1 else several}"

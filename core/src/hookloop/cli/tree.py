@@ -10,7 +10,7 @@ from rich.cells import cell_len
 
 from hookloop.trace import Traced
 
-from .terminal import fitted, one_line
+from .terminal import counted, fitted, one_line
 
 
 @dataclass
@@ -78,7 +78,8 @@ def _place(turn: Node, data: Mapping[str, Any]) -> Node:
 def _request(data: Mapping[str, Any]) -> Node:
     attempt = f" attempt {data['attempt']}" if data["attempt"] > 1 else ""
     new = len(data["messages"])
-    return Node(f"round {data['round']}{attempt}", f"{one_line(data['provider'])}  {data['size']} messages, {new} new")
+    size = f"{counted(data['size'], 'message')}, {new} new"
+    return Node(f"round {data['round']}{attempt}", f"{one_line(data['provider'])}  {size}")
 
 
 def _node(kind: str, data: Mapping[str, Any]) -> Node | None:
@@ -91,13 +92,13 @@ def _reply(data: Mapping[str, Any]) -> Node:
     text = "".join(part["text"] for part in reply["content"] if part["type"] == "text")
     calls = sum(part["type"] == "call" for part in reply["content"])
     source = f" by {one_line(data['answered_by'])}" if data["answered_by"] else ""
-    facts = [f"{data['seconds']:.2f} s", _usage(reply["usage"]), f"{calls} calls" if calls else ""]
+    facts = [f"{data['seconds']:.2f} s", _usage(reply["usage"]), counted(calls, "call") if calls else ""]
     return Node(f"reply{source} {', '.join(filter(None, facts))}", text, "green")
 
 
 def _usage(usage: Mapping[str, Any]) -> str:
     read, wrote, cached = usage.get("input"), usage.get("output"), usage.get("cache_read")
-    if read is None and wrote is None:
+    if not read and not wrote:
         return ""
     share = f" ({100 * cached / (read or 1):.0f}% cached)" if cached and read else ""
     return f"{read or 0} tokens in{share}, {wrote or 0} out"
@@ -131,7 +132,7 @@ def _failed(data: Mapping[str, Any]) -> Node:
 
 
 def _stored(data: Mapping[str, Any]) -> Node:
-    return Node(f"stored {data['entries']} in {one_line(data['memory'])}", f"version {data['version']}", "dim")
+    return Node(f"stored {counted(data['entries'], 'entry')} in {one_line(data['memory'])}", f"version {data['version']}", "dim")
 
 
 def _discarded(data: Mapping[str, Any]) -> Node:
@@ -175,9 +176,16 @@ def _text(message: Mapping[str, Any]) -> str:
 
 
 def _finish(turn: Node, data: Mapping[str, Any]) -> None:
-    facts = ", ".join(filter(None, (f"{data['rounds']} rounds", _usage(data["usage"]))))
+    facts = ", ".join(filter(None, (counted(data["rounds"], "round"), _usage(data["usage"]))))
     turn.below.append(Node(f"{data['status']} ({one_line(data['stop_reason'])})", facts, "bold"))
     if data["error"]:
         turn.below.append(Node("error", data["error"], "red"))
-    elif data["text"]:
+    elif data["text"] and not _replied(turn, data["text"]):
         turn.below.append(Node("answer", data["text"], "green"))
+
+
+def _replied(turn: Node, text: str) -> bool:
+    """Does the last reply say so already?"""
+    rounds = [node for node in turn.below if node.text.startswith("round ")]
+    replies = [node for node in rounds[-1].below if node.text.startswith("reply")] if rounds else []
+    return bool(replies) and replies[-1].rest == text

@@ -14,11 +14,13 @@ from .installed import (
     Problem,
     available,
     distribution_for,
+    known_problems,
     load,
     load_one,
     survey,
 )
-from .report import LoadReport, MemoryReport, PluginReport
+from .inventory import memories, providers
+from .report import LoadReport, MemoryReport, PartReport, PluginReport
 from .resolving import configured_memories, configured_provider, hidden, memory, provider
 
 __all__ = [
@@ -33,6 +35,7 @@ __all__ = [
     "Group",
     "LoadReport",
     "MemoryReport",
+    "PartReport",
     "PluginReport",
     "Problem",
     "activate",
@@ -43,11 +46,14 @@ __all__ = [
     "distribution_for",
     "hidden",
     "implemented",
+    "known_problems",
     "load",
     "load_one",
+    "memories",
     "memory",
     "name_of",
     "nearest",
     "provider",
+    "providers",
     "survey",
 ]

@@ -183,11 +183,14 @@ class _Activating:
             self._make(name, factory)
 
     def _make(self, name: str, factory: object) -> None:
-        def where(keys: Keys) -> str:
-            return self.config.where("plugins", name, "options", *keys)
+        by_auto = name not in self.config.plugins and name not in self.asked
 
+        def where(keys: Keys) -> str:
+            return self.config.where("auto") if by_auto else self.config.where("plugins", name, "options", *keys)
+
+        label = f"plugin {name!r}" + (", which auto switches on" if by_auto else "")
         try:
-            plugin = build(factory, options=self._settings(name).options, label=f"plugin {name!r}", where=where)
+            plugin = build(factory, options=self._settings(name).options, label=label, where=where)
         except BuildError as error:
             self._fail(name, str(error))
         except ConfigError as error:

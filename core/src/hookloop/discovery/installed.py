@@ -96,6 +96,16 @@ def available(group: Group) -> dict[str, Found]:
     return survey(group)[0]
 
 
+def known_problems(group: Group) -> dict[str, Problem]:
+    """What can be told to be wrong with the entry points of a group by their metadata alone. Imports nothing."""
+    found, duplicates = survey(group)
+    wrong = {problem.name: problem for problem in duplicates}
+    for name in found.keys() - wrong.keys():
+        if cause := _metadata_fault(found[name]):
+            wrong[name] = _problem(found[name], cause)
+    return wrong
+
+
 def load(group: Group, names: Collection[str]) -> tuple[dict[str, object], list[Problem]]:
     """Import the named entry points of a group, and no other.
 
@@ -134,7 +144,7 @@ class _Loaded:
 
 
 def _load(found: Found) -> _Loaded | Problem:
-    if cause := _contract_fault(found):
+    if cause := _metadata_fault(found):
         return _problem(found, cause)
     failures: list[BaseException] = []
     try:
@@ -188,6 +198,15 @@ def _missing(group: Group, name: str, known: Iterable[str]) -> Problem:
 
 def _problem(found: Found, cause: str, error: BaseException | None = None) -> Problem:
     return Problem(found.name, found.group, found.distribution, found.version, cause, error)
+
+
+def _metadata_fault(found: Found) -> str | None:
+    """What is wrong with an entry point, as far as it can be told without importing it."""
+    from importlib.metadata import EntryPoint
+
+    if EntryPoint.pattern.fullmatch(found.value) is None:
+        return f"its entry point is {found.value!r}; it must be written like package.module:Class"
+    return _contract_fault(found)
 
 
 def _contract_fault(found: Found) -> str | None:

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
 PluginState: TypeAlias = Literal["on", "off", "failed"]
+PartState: TypeAlias = Literal["used", "installed", "failed"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,6 +34,19 @@ class MemoryReport:
     why: str = ""
     distribution: str = ""
     version: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class PartReport:
+    """A memory scheme or a provider prefix: `used` by the configuration and loaded, or `installed` and not imported, or
+    `failed`. `why` says what uses it, or how it failed; `needed` says whether the configuration asks for it."""
+
+    name: str
+    state: PartState
+    why: str = ""
+    distribution: str = ""
+    version: str = ""
+    needed: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -35,26 +35,34 @@ def configured_provider(reference: str, config: Config) -> Any:
     prefix, or else to OpenAI's, as the option `profile`. Raises `ConfigError` as `provider` does, with file and line.
     """
     prefix, model = split(reference, config.profiles)
-    if prefix in config.profiles:
-        return _of_profile(prefix, model, config)
-    factory = load_one(PROVIDERS, prefix, config.where("model") if reference == config.model else "")
-    return _configured(factory, prefix, model, config, config.provider_options(prefix))
-
-
-def _of_profile(prefix: str, model: str, config: Config) -> Any:
-    factory = load_one(PROVIDERS, prefix if prefix in available(PROVIDERS) else COMPATIBLE)
-    profile = {"name": prefix, **config.profiles[prefix]}
+    name, options = provider_options(prefix, config)
+    of_profile = prefix in config.profiles
+    factory = load_one(PROVIDERS, name, config.where("model") if reference == config.model and not of_profile else "")
+    where = provider_place(prefix, config)
     try:
-        return _configured(factory, prefix, model, config, {**config.provider_options(prefix), "profile": profile})
+        return build(factory, model, options=options, label=f"provider {prefix!r}", where=where)
     except ConfigError as error:
+        if not of_profile:
+            raise
         raise ConfigError(f"{config.where('profiles', prefix)}: {error}") from error
 
 
-def _configured(factory: object, prefix: str, model: str, config: Config, options: Mapping[str, Any]) -> Any:
+def provider_options(prefix: str, config: Config) -> tuple[str, dict[str, Any]]:
+    """The entry point that serves a prefix, and the options that the configuration has for it."""
+    options = config.provider_options(prefix)
+    if prefix not in config.profiles:
+        return prefix, options
+    profile = {"name": prefix, **config.profiles[prefix]}
+    return prefix if prefix in available(PROVIDERS) else COMPATIBLE, {**options, "profile": profile}
+
+
+def provider_place(prefix: str, config: Config) -> Callable[[Keys], str]:
+    """What tells where an option of a provider was set."""
+
     def where(keys: Keys) -> str:
         return config.provider_where(prefix, str(keys[0])) if keys else config.where("providers", prefix)
 
-    return build(factory, model, options=options, label=f"provider {prefix!r}", where=where)
+    return where
 
 
 def split(reference: str, profiles: Mapping[str, Any] | None = None) -> tuple[str, str]:
@@ -73,13 +81,18 @@ def memory(url: str, options: Mapping[str, Any] | None = None, where: Callable[[
     `sqlite+driver://…` is of the scheme `sqlite`. Raises `ConfigError` as `provider` does; a password in the URL is
     never repeated.
     """
+    place = where(()) if where else ""
+    factory = load_one(MEMORY, scheme_of(url, place), place)
+    return build(factory, url, options=options or {}, label=f"memory {hidden(url)!r}", where=where)
+
+
+def scheme_of(url: str, place: str = "") -> str:
+    """The entry point that serves a memory's URL. Raises `ConfigError`, behind the `place`, where it is no URL."""
     scheme, colon, _ = url.partition(":")
     if not colon:
-        place = f"{where(())}: " if where else ""
+        place = f"{place}: " if place else ""
         raise ConfigError(f"{place}memory {hidden(url)!r} is no URL; write for example 'sqlite:///chat.db'")
-    name = scheme if scheme in available(MEMORY) else scheme.partition("+")[0]
-    factory = load_one(MEMORY, name, where(()) if where else "")
-    return build(factory, url, options=options or {}, label=f"memory {hidden(url)!r}", where=where)
+    return scheme if scheme in available(MEMORY) else scheme.partition("+")[0]
 
 
 def configured_memories(config: Config) -> list[tuple[MemoryTable, Any]]:
@@ -88,10 +101,16 @@ def configured_memories(config: Config) -> list[tuple[MemoryTable, Any]]:
 
 
 def _configured_memory(config: Config, at: int, table: MemoryTable) -> Any:
+    return memory(table.url, table.options, memory_place(at, config))
+
+
+def memory_place(at: int, config: Config) -> Callable[[Keys], str]:
+    """What tells where an option of the memory at this position was set."""
+
     def where(keys: Keys) -> str:
         return config.where("memory", at, "options", *keys) if keys else config.where("memory", at)
 
-    return memory(table.url, table.options, where)
+    return where
 
 
 def hidden(url: str) -> str:

@@ -377,7 +377,7 @@ class AsyncRun(Base):
         task = self._threads.pop(place, None)
         if task is None:
             return ""
-        self._cancels[place].set()
+        self._tell_late(place)
         if self.world.workers.give_up(task):
             return f"{task.what} still runs in its thread, though nobody waits for it any more"
         return ""

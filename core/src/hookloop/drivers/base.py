@@ -184,6 +184,7 @@ class Base:
         self._views: dict[str, TurnView] = {}
         self._providers: dict[str, Any] = {}
         self._deaf: set[str] = set()
+        self._end = threading.Event()  # told to every tool that has no timeout of its own
         self._cancels: dict[int, threading.Event] = {}
         self._heard = world.hooks.has("on_event")
 
@@ -250,14 +251,27 @@ class Base:
 
     def _stop_tools(self) -> None:
         """Tell every tool that runs that the turn is over."""
+        self._end.set()
         for cancel in self._cancels.values():
             cancel.set()
 
     def _body(self, job: Job) -> Body:
         """One call, ready to be run by an edge."""
-        cancel = self._cancels[job.place] = threading.Event()
-        context = context_of(job, self.conversation, self.turn_id, self.deps, cancel)
-        return body(job, context, self.world.detailed, self.world.timeout)
+        timeout = self._timeout(job)
+        cancel = self._end
+        if timeout is not None:
+            cancel = self._cancels[job.place] = threading.Event()
+        context = context_of(job, self.run.conversation, self.run.log.turn, self.deps, cancel)
+        return body(job, context, self.world.detailed, timeout)
+
+    def _timeout(self, job: Job) -> float | None:
+        """Seconds that a call may take."""
+        return job.tool.timeout if job.tool.timeout is not None else self.world.timeout
+
+    def _tell_late(self, place: int) -> None:
+        """Tell a tool that nobody waits for it any more. One without a timeout is left when the turn is, and knows."""
+        if place in self._cancels:
+            self._cancels[place].set()
 
     def _view(self, plugin: str) -> TurnView:
         view = self._views.get(plugin)

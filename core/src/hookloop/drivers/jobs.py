@@ -75,11 +75,10 @@ class TimedOut(Exception):
 Body: TypeAlias = Generator["Invoke | Pause", Any, Done]
 
 
-def body(job: Job, context: ToolContext, detailed: bool, default_timeout: float | None) -> Body:
+def body(job: Job, context: ToolContext, detailed: bool, timeout: float | None) -> Body:
     """Run one call, with its retries, and make a `Done` of whatever happens. Whatever a tool does is an answer."""
     began = monotonic()
     tool = job.tool
-    timeout = tool.timeout if tool.timeout is not None else default_timeout
     attempt = 0
     while True:
         try:

@@ -8,6 +8,8 @@ from collections.abc import Callable
 from hookloop.engine.effects import Post
 from hookloop_hookspecs import Message, NoOpenTurn
 
+NOTHING = Post()
+
 
 class Live:
     """The post box and the stop button of one running turn."""
@@ -31,6 +33,8 @@ class Live:
 
     def take(self, last: bool) -> Post:
         """What was sent since the last time; with `last` the box is closed if it is empty."""
+        if not (last or self._leave or self._messages):
+            return NOTHING
         with self._lock:
             post = Post(tuple(self._messages), self._leave)
             self._messages.clear()

@@ -12,7 +12,21 @@ from contextlib import suppress
 from functools import partial
 from typing import Any, Self
 
-from hookloop.engine.effects import Ask, Done, Effect, Emit, Job, Next, NextResult, Sleep, Start, StopJobs, Store
+from hookloop.engine.effects import (
+    Ask,
+    Done,
+    Effect,
+    Emit,
+    Inbox,
+    Job,
+    Next,
+    NextResult,
+    Now,
+    Sleep,
+    Start,
+    StopJobs,
+    Store,
+)
 from hookloop.hooks import Awaiting, Waits
 from hookloop_hookspecs import Message, ModelRequest, Outcome, ProviderError, Reply
 from hookloop_hookspecs.errors import Cancelled
@@ -121,7 +135,7 @@ class SyncRun(Base):
 
     def _perform(self, effect: Effect[Any]) -> Any:
         self._now = effect
-        if self._wished:
+        if self._wish or self.live.cancelled:
             self._check()
         act = _ACTS.get(type(effect))
         if act is not None:
@@ -254,7 +268,7 @@ class SyncRun(Base):
         def begin() -> None:
             self._begun[job.place] = time.monotonic()
 
-        self._done.put(play(steps, begin, self._cancels[job.place].wait))
+        self._done.put(play(steps, begin, self._cancels.get(job.place, self._end).wait))
 
     def _on_portal(self, job: Job, steps: Any) -> Future[Any]:
         from .edges import aplay, call_async, sleep_async
@@ -288,26 +302,23 @@ class SyncRun(Base):
         except queue.Empty:
             return None
 
-    def _timeout(self, job: Job) -> float | None:
-        if job.tool.is_async:
-            return None  # the portal's edge sees to it
-        return job.tool.timeout if job.tool.timeout is not None else self.world.timeout
-
     def _remaining(self) -> float | None:
         """Seconds until the next running job is out of time."""
-        now = time.monotonic()
-        limits = [
-            max(0.0, self._begun.get(place, now) + timeout - now)
+        limited = [
+            (place, timeout)
             for place, job in self._schedule.running.items()
-            if (timeout := self._timeout(job)) is not None
+            if not job.tool.is_async and (timeout := self._timeout(job)) is not None  # async ones: the portal's edge
         ]
-        return min(limits) if limits else None
+        if not limited:
+            return None
+        now = time.monotonic()
+        return min(max(0.0, self._begun.get(place, now) + timeout - now) for place, timeout in limited)
 
     def _late(self) -> Done | None:
         """A job in a thread that ran out of time: it is given up, its thread runs on."""
         now = time.monotonic()
         for place, job in list(self._schedule.running.items()):
-            timeout, began = self._timeout(job), self._begun.get(place)
+            timeout, began = self._timeout(job), self._begun.get(place)  # noted for calls in threads alone
             if timeout is not None and began is not None and now >= began + timeout:
                 return self._give_up(job, timeout)
         return None
@@ -321,7 +332,7 @@ class SyncRun(Base):
 
     def _abandon(self, job: Job, when: str) -> str:
         """Wait no longer for a job; gives back a warning where it runs on in its thread."""
-        self._cancels[job.place].set()
+        self._tell_late(job.place)
         task = self._tasks[job.place]
         if isinstance(task, Task) and self.world.workers.give_up(task):
             return f"{job.tool.name} still runs in its thread {when}"
@@ -364,6 +375,8 @@ class SyncRun(Base):
 _ACTS: dict[type, Callable[[SyncRun, Any], Any]] = {
     Ask: SyncRun._ask,
     Emit: SyncRun._emit,
+    Inbox: SyncRun._instant,
+    Now: SyncRun._instant,
     Next: lambda run, effect: run._next(),
     NextResult: lambda run, effect: run._next_result(),
     Sleep: SyncRun._sleep,

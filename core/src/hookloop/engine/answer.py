@@ -40,7 +40,7 @@ def after_group(run: Run, group: Group, reply: Reply) -> Flow[None]:
     merged = yield from hooked.next_instructions(run, reply, results)
     for message in merged.messages:
         run.add(Said(message))
-    yield from hooked.tell(merged.messages)
+    yield from hooked.tell(run, merged.messages)
     run.collect()
     stop = merged.first(Stop)
     if stop is not None and isinstance(stop.verdict, Stop):
@@ -67,7 +67,7 @@ def answer(run: Run, asked: Asked) -> Flow[None]:
     message = enter(run, asked)
     run.add(Said(message, asked.behind, reply.stop, reply.usage, asked.seconds))
     yield from Emit(ReplyReceived(run.round, reply, message, asked.seconds, asked.answered_by)).ask()
-    yield from hooked.tell(asked.behind)
+    yield from hooked.tell(run, asked.behind)
     run.collect()
     text = "" if message.blank else message.text
     ending = run.log.ledger.ending
@@ -93,6 +93,6 @@ def _objected(run: Run, reply: Reply, text: str) -> Flow[bool]:
     merged = yield from hooked.review_answer(run, reply)
     for message in merged.messages:
         run.add(Said(message))
-    yield from hooked.tell(merged.messages)
+    yield from hooked.tell(run, merged.messages)
     run.collect()
     return bool(merged.messages) or objection(run, text)

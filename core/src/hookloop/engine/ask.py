@@ -51,7 +51,7 @@ from .effects import Ask, Emit, Facts, Flow, Inbox, Next, Now, Post, Resolve, Sl
 from .history import clean, clean_text
 from .merge import Ruling, reply_of
 from .past import without_thinking
-from .recut import recut, recut_if_over
+from .recut import outgrown, recut
 from .run import Ended, Run, Sent
 
 ATTEMPTS = 20
@@ -73,7 +73,10 @@ def ask(run: Run) -> Flow[Asked]:
     """One round's reply. Leaves by `Ended` where a limit, a Stop or a wish to leave says so."""
     yield from take_post(run)
     now = yield from Now().ask()
-    yield from _limits(run, now.mono)
+    if run.log.ledger.ending is None:  # the one request of the breach mode "answer" is not held to limits
+        limit = passed(run, now.mono)
+        if limit:
+            yield from breach(run, limit)
     run.round = run.log.ledger.rounds + 1
     run.partial, run.output, run.output_text = [], None, ""
     request, answer = yield from _prepare(run)
@@ -83,8 +86,10 @@ def ask(run: Run) -> Flow[Asked]:
         yield from hooked.ruled(answer)
         reply = reply_of(_value(answer), None, answer.plugin, "before_round")
         origin = answer.origin(run.turn_id, run.round)
-    after = yield from Now().ask()
-    return (yield from _judged(run, request, reply, origin, after.mono - now.mono))
+    seconds = (yield from Now().ask()).mono - now.mono
+    if "after_reply" not in run.setup.hooks:
+        return Asked(reply, (), origin, seconds, origin.plugin)
+    return (yield from _judged(run, request, reply, origin, seconds))
 
 
 def take_post(run: Run, *, last: bool = False, final: bool = False) -> Flow[bool]:
@@ -92,7 +97,8 @@ def take_post(run: Run, *, last: bool = False, final: bool = False) -> Flow[bool
     `final` reply is an end already.
     """
     post = yield from Inbox(last).ask()
-    yield from admit_sent(run, post)
+    if post.messages:
+        yield from admit_sent(run, post)
     if post.leave and not final:
         raise Ended("cancelled", "cancelled")
     return bool(post.messages)
@@ -108,27 +114,20 @@ def admit_sent(run: Run, post: Post) -> Flow[None]:
         yield from Emit(MessageSent(said)).ask()
 
 
-def _limits(run: Run, now: float) -> Flow[None]:
-    """Limits that are looked at before a request. The one request of the breach mode "answer" is not held to them."""
-    if run.log.ledger.ending is not None:
-        return
-    limit = passed(run, now)
-    if limit:
-        yield from breach(run, limit)
-
-
 def passed(run: Run, now: float) -> str:
     """The name of the limit that the next request would pass; empty for none."""
     limits, ledger = run.setup.limits, run.log.ledger
-    used = ledger.usage
-    measures: tuple[tuple[str, float | None, float | None], ...] = (
-        ("rounds", ledger.rounds + 1, limits.rounds),
-        ("truncated", ledger.truncated + 1 if ledger.truncated else 0, limits.truncated),
-        ("tokens", (used.total or 0) + 1, limits.tokens),
-        ("cost", used.cost, limits.cost),
-        ("seconds", ledger.seconds + now - run.begun, limits.seconds),
-    )
-    return next((name for name, value, limit in measures if None not in (value, limit) and value > limit), "")  # type: ignore[operator]  # None was excluded
+    if limits.rounds is not None and ledger.rounds >= limits.rounds:
+        return "rounds"
+    if limits.truncated is not None and ledger.truncated and ledger.truncated >= limits.truncated:
+        return "truncated"
+    if limits.tokens is not None and (ledger.usage.total or 0) >= limits.tokens:
+        return "tokens"
+    if limits.cost is not None and ledger.usage.cost is not None and ledger.usage.cost > limits.cost:
+        return "cost"
+    if limits.seconds is not None and ledger.seconds + now - run.begun > limits.seconds:
+        return "seconds"
+    return ""
 
 
 def breach(run: Run, limit: str) -> Flow[None]:
@@ -166,7 +165,7 @@ def _prepare(run: Run) -> Flow[tuple[ModelRequest, Ruling | None]]:
         merged = yield from hooked.before_round(run, build(run, settings))
         for message in merged.messages:
             run.add(Said(message))
-        yield from hooked.tell(merged.messages)
+        yield from hooked.tell(run, merged.messages)
         narrow, answer = _narrowed([one for _, one in merged.narrows]), merged.first(Answer)
         run.allowed = frozenset(narrow.tools) if narrow.tools is not None else None
         settings, choice = _over(settings, narrow.settings), narrow.tool_choice
@@ -175,7 +174,8 @@ def _prepare(run: Run) -> Flow[tuple[ModelRequest, Ruling | None]]:
             run.lent_from = run.facts
             yield from switch(run, narrow.model)
     run.collect()
-    yield from recut_if_over(run)
+    if outgrown(run):
+        yield from recut(run, "the open turn passes the window")
     return build(run, settings, choice), answer
 
 
@@ -300,7 +300,7 @@ def _stream(run: Run, request: ModelRequest, attempt: int) -> Flow[Reply]:
     size = len(request.messages)
     if run.heard:
         yield from Emit(RequestSent(run.round, request, run.facts.reference, size - run.sent, attempt)).ask()
-    yield from Ask(request, run.facts.reference).ask()
+    yield Ask(request, run.facts.reference)
     run.sent = size
     tells = run.heard and "after_reply" not in run.setup.hooks
     run.partial = []
@@ -365,8 +365,6 @@ def _failed(
 def _judged(run: Run, request: ModelRequest, reply: Reply, origin: Origin, seconds: float) -> Flow[Asked]:
     """Put the whole reply to `after_reply`, then let go what was held back."""
     answered_by = origin.plugin
-    if "after_reply" not in run.setup.hooks:
-        return Asked(reply, (), origin, seconds, answered_by)
     try:
         merged = yield from hooked.after_reply(run, request, reply)
     except BaseException:

@@ -151,7 +151,7 @@ def start(run: Run, message: Message) -> Flow[None]:
         raise stop
     for said in (question, *recalled.messages, *merged.messages):
         run.add(Said(said))
-    yield from hooked.tell([*recalled.messages, *merged.messages])
+    yield from hooked.tell(run, [*recalled.messages, *merged.messages])
     yield from save(run)
 
 

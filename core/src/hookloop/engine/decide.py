@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
+from itertools import count
 from typing import TypeAlias
 
 from hookloop_hookspecs import Ending, Message, PluginError, Said, Started, Stop, Suspended, ToolCall
@@ -28,7 +29,9 @@ from .saving import save
 def decide(run: Run, asked: Asked) -> Flow[tuple[Job, ...]]:
     """Judge the calls of a reply, put everything into history and store it; gives back what is to run."""
     message = enter(run, asked)
-    run.reply = replace(asked.reply, content=message.content)
+    run.reply = asked.reply
+    if message.content is not asked.reply.content:
+        run.reply = replace(asked.reply, content=message.content)
     number = run.log.number
     calls = message.calls
     judged = yield from _verdicts(run, asked, calls)
@@ -36,11 +39,11 @@ def decide(run: Run, asked: Asked) -> Flow[tuple[Job, ...]]:
     run.add(Said(message, asked.behind, asked.reply.stop, asked.reply.usage, asked.seconds))
     if run.heard:
         yield from Emit(ReplyReceived(run.round, run.reply, message, asked.seconds, asked.answered_by)).ask()
-        yield from hooked.tell(asked.behind)
-    yield from _limit(run, judged)
-    return (
-        yield from commit(run, list(zip(range(number + 1, number + 1 + len(judged)), judged, finished, strict=True)))
-    )
+        yield from hooked.tell(run, asked.behind)
+    limit = next((one.limit for one in judged if one.limit), "")
+    if limit and run.log.ledger.ending is None:
+        yield from _breach(run, limit)
+    return (yield from commit(run, list(zip(count(number + 1), judged, finished, strict=False))))
 
 
 def conclude(run: Run, judged: list[Judged], *, asks: bool = True) -> Flow[tuple[list[Judged], list[Finished | None]]]:
@@ -107,11 +110,8 @@ def _verdicts(run: Run, asked: Asked, calls: Sequence[ToolCall]) -> Flow[list[Ju
     return [one if one.result is not None else replace(refused(one.call, text), origin=one.origin) for one in judged]
 
 
-def _limit(run: Run, judged: Sequence[Judged]) -> Flow[None]:
-    """Mark the turn as ending where a call passed a limit; what runs is answered first."""
-    limit = next((one.limit for one in judged if one.limit), "")
-    if not limit or run.log.ledger.ending is not None:
-        return
+def _breach(run: Run, limit: str) -> Flow[None]:
+    """A call passed a limit: mark the turn as ending; what runs is answered first."""
     mode = run.setup.limits.on_breach
     yield from Emit(LimitReached(limit, mode)).ask()
     if mode != "error_result":
@@ -133,8 +133,9 @@ def commit(run: Run, placed: Sequence[Placed]) -> Flow[tuple[Job, ...]]:
         end(run, one.stop)
         end(run, done.stop)
         failed = failed or done.error
-        yield from Emit(ToolEnded(run.round, one.call, done.result, False)).ask()
-        yield from hooked.tell(done.said.behind)
+        if run.heard:
+            yield from Emit(ToolEnded(run.round, one.call, done.result, False)).ask()
+            yield from hooked.tell(run, done.said.behind)
     jobs = tuple(_job(run, place, one) for place, one, _ in placed if one.tool is not None)
     if jobs:
         run.add(Started(tuple(job.place for job in jobs), tuple(job.raw for job in jobs)))

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import fields, replace
+from functools import cache
 from typing import TYPE_CHECKING, TypeVar
 
 from hookloop_hookspecs import HistoryError, Message, Origin, Part, Text, ToolCall, ToolResult
@@ -83,12 +84,19 @@ C = TypeVar("C", bound="DataclassInstance")
 def clean_strings(value: C) -> C:
     """A part or mark with all its strings clean (also those in tuples of such values); the same object where they are."""
     changes: dict[str, object] = {}
-    for spec in fields(value):
-        old = getattr(value, spec.name)
+    for name in _names(type(value)):
+        old = getattr(value, name)
+        if old.__class__ is str and old.isascii() and "\0" not in old:
+            continue
         new = _cleaned(old)
         if new is not old:
-            changes[spec.name] = new
+            changes[name] = new
     return replace(value, **changes) if changes else value
+
+
+@cache
+def _names(kind: type[DataclassInstance]) -> tuple[str, ...]:
+    return tuple(spec.name for spec in fields(kind))
 
 
 def _cleaned(value: object) -> object:
@@ -133,6 +141,7 @@ def unique_ids(content: tuple[Part, ...], taken: set[str], number: int) -> tuple
     Servers repeat ids, or leave them out: "search:0" in every round, "" in each call.
     """
     fresh: list[Part] = []
+    changed = False
     for at, part in enumerate(content):
         if isinstance(part, ToolCall):
             id = part.id
@@ -140,9 +149,9 @@ def unique_ids(content: tuple[Part, ...], taken: set[str], number: int) -> tuple
                 id = f"{id or 'call'}_{number}_{at}"
             taken.add(id)
             if id != part.id:
-                part = replace(part, id=id)
+                part, changed = replace(part, id=id), True
         fresh.append(part)
-    return tuple(fresh)
+    return tuple(fresh) if changed else content
 
 
 def distinct(messages: list[Message]) -> list[Message]:

@@ -64,10 +64,11 @@ def warn(run: Run, text: str, plugin: str = "", hook: str = "") -> Flow[None]:
     yield from Emit(Warned(text, plugin, hook)).ask()
 
 
-def tell(messages: Sequence[Message]) -> Flow[None]:
+def tell(run: Run, messages: Sequence[Message]) -> Flow[None]:
     """Tell that messages of plugins entered history."""
-    for message in messages:
-        yield from Emit(Contributed(message)).ask()
+    if run.heard:
+        for message in messages:
+            yield Emit(Contributed(message))
 
 
 def ruled(ruling: Ruling, detail: str = "") -> Flow[None]:

@@ -121,15 +121,19 @@ def _unknown(run: Run, name: str) -> str:
 
 def _limit(run: Run, call: ToolCall, rank: Rank) -> str:
     """The name of the limit that this call would pass, by its rank in turn, tool and reply; empty for none."""
-    limits, errors = run.setup.limits, run.log.ledger.errors
-    measures = (
-        ("tool_calls", rank.tally.calls, limits.tool_calls),
-        ("per_tool", rank.tally.by_tool[call.name], limits.of_tool(call.name)),
-        ("calls_per_reply", rank.in_reply, limits.calls_per_reply),
-        ("repeated", rank.tally.repeated, limits.repeated),
-        ("errors", errors + 1 if errors else 0, limits.errors),
-    )
-    return next((name for name, value, limit in measures if limit is not None and value > limit), "")
+    limits, tally, errors = run.setup.limits, rank.tally, run.log.ledger.errors
+    if limits.tool_calls is not None and tally.calls > limits.tool_calls:
+        return "tool_calls"
+    of_tool = limits.of_tool(call.name)
+    if of_tool is not None and tally.by_tool[call.name] > of_tool:
+        return "per_tool"
+    if limits.calls_per_reply is not None and rank.in_reply > limits.calls_per_reply:
+        return "calls_per_reply"
+    if limits.repeated is not None and tally.repeated > limits.repeated:
+        return "repeated"
+    if limits.errors is not None and errors and errors >= limits.errors:
+        return "errors"
+    return ""
 
 
 def _passes(

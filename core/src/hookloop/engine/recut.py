@@ -41,16 +41,15 @@ def pieces(entries: Sequence[Entry]) -> list[Piece]:
     return found
 
 
-def recut_if_over(run: Run) -> Flow[None]:
-    """Cut where the open turn alone passes budget plus slack. Only what is new is measured."""
+def outgrown(run: Run) -> bool:
+    """Does the open turn alone pass budget plus slack? Only what is new is measured."""
     window = run.window
     if window.messages is None and window.tokens is None:
-        return
+        return False
     fresh = run.log.window[run.measured :]
     run.measured += len(fresh)
     run.size = run.size + Size.of(fresh, window)
-    if not run.size.fits(window, window.slack):
-        yield from recut(run, "the open turn passes the window")
+    return not run.size.fits(window, window.slack)
 
 
 def _in_view(whole: list[Piece], start: int) -> list[Piece]:

@@ -22,7 +22,7 @@ def save(run: Run, *, final: bool = False) -> Flow[None]:
     if home is None or not run.inside or run.lost:
         run.log.saved()
         return
-    entries = kept = (*run.closing, *run.log.unsaved)
+    entries = kept = (*run.closing, *run.log.unsaved) if run.closing else tuple(run.log.unsaved)
     if not entries:
         return
     if not home.capabilities.media:
@@ -30,7 +30,7 @@ def save(run: Run, *, final: bool = False) -> Flow[None]:
     lease = 0.0 if final else run.setup.lease
     batch = Batch(run.conversation, kept, run.version, run.setup.owner, lease, run.setup.scope, final)
     try:
-        yield from Store(home.name, batch).ask()
+        yield Store(home.name, batch)
     except Conflict:
         run.lost = True
         raise

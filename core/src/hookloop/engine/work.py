@@ -21,7 +21,7 @@ def work(run: Run, jobs: tuple[Job, ...]) -> Flow[None]:
         return
     run.jobs = {job.place: job for job in jobs}
     run.running = True
-    yield from Start(jobs).ask()
+    yield Start(jobs)
     failed: PluginError | None = None
     while run.jobs and failed is None and not stopped(run):
         failed = yield from settle(run, (yield from NextResult().ask()))
@@ -63,7 +63,7 @@ def settle(run: Run, done: Done) -> Flow[PluginError | None]:
     run.collect()
     if run.heard:
         yield from Emit(ToolEnded(run.round, job.call, finished.result, not done.interrupted, done.seconds)).ask()
-        yield from hooked.tell(finished.said.behind)
+        yield from hooked.tell(run, finished.said.behind)
     yield from save(run)
     return finished.error
 

@@ -13,6 +13,9 @@ from .context import Context
 _FINISH = {"end": "stop", "calls": "tool_calls", "length": "length", "filter": "content_filter", "context": "length"}
 _REASONING = {"vllm": "reasoning", "groq": "reasoning"}
 
+_UNASKED = ("mistral",)
+"""Profiles whose streams end with usage, whatever was asked."""
+
 
 def whole(reply: Reply, context: Context) -> dict[str, Any]:
     """The `chat.completion` object."""
@@ -22,14 +25,19 @@ def whole(reply: Reply, context: Context) -> dict[str, Any]:
 
 
 def events(reply: Reply, context: Context) -> Iterator[dict[str, Any] | str]:
-    """The chunks, then `[DONE]`; usage in a last chunk of its own where `include_usage` was asked."""
+    """The chunks, then `[DONE]`; usage in a last chunk of its own where `include_usage` was asked.
+
+    Servers that know no such option send it unasked, with the finish reason.
+    """
     head = _head(context, "chat.completion.chunk")
     asked = bool((context.request.body.get("stream_options") or {}).get("include_usage"))
     silent = {"usage": None} if asked else {}
     for delta in _deltas(reply, context):
         yield {**head, "choices": [_choice(delta, None)], **silent}
-    yield {**head, "choices": [_choice({}, _finish(reply))], **silent}
-    if asked and (usage := _usage(reply.usage)):
+    usage = _usage(reply.usage)
+    unasked = {"usage": usage} if usage and context.profile in _UNASKED else silent
+    yield {**head, "choices": [_choice({}, _finish(reply))], **unasked}
+    if asked and usage:
         yield {**head, "choices": [], "usage": usage}
     yield "[DONE]"
 

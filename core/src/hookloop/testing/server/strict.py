@@ -41,7 +41,8 @@ class StrictServer:
     thinking is bound to all that came before it: True or False for every model, None by the model's name; `deltas`, the
     characters in a delta; `chunks`, the bytes in a network chunk (0: as large as can be).
 
-    Attributes: `url`, `requests`, `refusals`, `departures` (clients that left before the end of their answer).
+    Attributes: `url`, `requests`, `refusals`, `departures` (clients that left before the end of their answer),
+    `elsewhere` (method and path of requests to anything but a model endpoint, which are answered with 404).
     Base URLs: `url` for the Anthropic SDK, `url + "/v1"` for the OpenAI SDK.
     """
 
@@ -67,6 +68,7 @@ class StrictServer:
         self.requests: list[Recorded] = []
         self.refusals: list[Refusal] = []
         self.departures: list[Departure] = []
+        self.elsewhere: list[str] = []
         self._chunks = chunks
         self._next = 0
         self._lock = threading.Lock()
@@ -167,6 +169,8 @@ class StrictServer:
         return whole_plan(shaped, fault.status, {request_id_header(api): request_id, **retry})
 
     def _unknown(self, http: HttpRequest) -> Plan:
+        with self._lock:
+            self.elsewhere.append(f"{http.method} {http.path}")
         api: Api = "messages" if "anthropic-version" in http.headers else "chat"
         message = f"Invalid URL ({http.method} {http.path})" if api == "chat" else "Not Found"
         return self._error(api, Violation("not_found", message, 404, ""))
