@@ -137,7 +137,9 @@ class Traced:
     def __init__(self, memory: SqlMemory) -> None:
         self._seen: list[str] = []
         if memory.name == "sqlite":
+            memory.close()  # what is open already is not looked at
             event.listen(memory._engine, "checkout", lambda driver, *more: driver.set_trace_callback(self._seen.append))
+            memory.conversations()
         else:
             event.listen(memory._engine, "before_cursor_execute", lambda c, cursor, sql, *more: self._seen.append(sql))
 

@@ -3,34 +3,38 @@
 from __future__ import annotations
 
 import tomllib
-from collections.abc import Iterator, Mapping
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, redirect_stderr, redirect_stdout
 from dataclasses import dataclass
 from io import StringIO
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Final, Literal
 
 import typer
 from rich.console import Console
 
+from hookloop.config_file import value_of
 from hookloop.discovery import (
     MEMORY,
     PLUGINS,
     PROVIDERS,
+    BuildError,
     Found,
     Group,
     available,
     build,
     load_one,
     memory,
-    provider,
 )
 from hookloop.discovery.installed import NOUNS
+from hookloop.discovery.resolving import provider_options
 from hookloop.names import suggest
 from hookloop_hookspecs import ConfigError
 
+from . import check_provider
 from .config_commands import AsJson, current
-from .terminal import joined, labelled, out, print_json
+from .terminal import joined, labelled, out, print_json, wrapped
 
 KINDS: tuple[Group, ...] = (PLUGINS, MEMORY, PROVIDERS)
 COLOURS = {"pass": "green", "fail": "bold red", "skip": "dim"}
@@ -38,22 +42,49 @@ COLOURS = {"pass": "green", "fail": "bold red", "skip": "dim"}
 
 @dataclass(frozen=True)
 class Line:
-    """One check and what came of it."""
+    """One check and what came of it; `asks` says what it asks for, where its name alone does not."""
 
     of: str
     check: str
     status: Literal["pass", "fail", "skip"]
     reason: str = ""
+    asks: str = ""
+
+
+@dataclass(frozen=True)
+class Target:
+    """What is to be checked: the name of an entry point, the whole of what was written, and options given by hand."""
+
+    group: Group
+    name: str
+    text: str
+    options: Mapping[str, Any]
+
+    @property
+    def of(self) -> str:
+        """What it is called in the report."""
+        return f"{NOUNS[self.group]} {self.name}"
 
 
 def check(
     target: Annotated[
-        str, typer.Argument(help="A plugin's name, a memory's URL, a provider's prefix, or a distribution's folder.")
+        str,
+        typer.Argument(
+            help="A plugin's name, a memory's URL, a provider's prefix (or prefix:model), or a distribution's folder."
+        ),
     ],
+    option: Annotated[
+        list[str] | None,
+        typer.Option("--option", "-o", metavar="NAME=VALUE", help="An option for it; may be given several times."),
+    ] = None,
     as_json: AsJson = False,
 ) -> None:
-    """Check an installed plugin, memory or provider. A memory's URL is written to: give one for trying out."""
-    lines = list(checked(target))
+    """Check an installed plugin, memory or provider, and say what its author should change.
+
+    A provider is pointed at a server of this machine; no model is asked. A memory's URL is written to: give one for
+    trying out. Options are those of the configuration, and those given by --option.
+    """
+    lines = list(checked(target, dict(map(_option, option or ()))))
     if as_json:
         print_json(lines)
     else:
@@ -61,27 +92,31 @@ def check(
     raise typer.Exit(1 if any(line.status == "fail" for line in lines) else 0)
 
 
-def checked(target: str) -> Iterator[Line]:
+def _option(text: str) -> tuple[str, Any]:
+    name, equals, value = text.partition("=")
+    if not (name and equals):
+        raise ConfigError(f"--option {text!r} is not of the form NAME=VALUE")
+    return name.strip(), value_of(value)
+
+
+def checked(text: str, options: Mapping[str, Any] | None = None) -> Iterator[Line]:
     """All checks of a target. Raises `ConfigError` where it names nothing."""
-    for group, name in _named(target):
-        yield from _checked(group, name, target)
+    for group, name in _named(text):
+        yield from _checked(Target(group, name, text, options or {}))
 
 
-def _checked(group: Group, name: str, target: str) -> Iterator[Line]:
-    of = f"{NOUNS[group]} {name}"
+def _checked(target: Target) -> Iterator[Line]:
+    name = target.name
+    if target.group == PROVIDERS:
+        name, _ = provider_options(name, current())
     try:
-        loaded = load_one(group, name)
+        loaded = load_one(target.group, name)
     except ConfigError as error:
-        yield Line(of, "loads", "fail", str(error))
+        yield Line(target.of, "loads", "fail", str(error))
         return
-    yield Line(of, "loads", "pass")
-    yield _options(of, loaded)
-    if group == PLUGINS:
-        yield from _plugin(of, name, loaded)
-    elif group == PROVIDERS:
-        yield from _provider(of, name)
-    else:
-        yield from _memory(of, target if target.startswith(f"{name}:") else None)
+    yield Line(target.of, "loads", "pass")
+    yield _options(target.of, loaded)
+    yield from _CHECKERS[target.group](target, loaded)
 
 
 def _named(target: str) -> Iterator[tuple[Group, str]]:
@@ -90,9 +125,11 @@ def _named(target: str) -> Iterator[tuple[Group, str]]:
         yield from _of_folder(folder)
         return
     name = target.partition(":")[0]
-    groups = [group for group in KINDS if name in available(group)]
+    names = {group: [*available(group)] for group in KINDS}
+    names[PROVIDERS] += current().profiles
+    groups = [group for group in KINDS if name in names[group]]
     if not groups:
-        known = [known for group in KINDS for known in available(group)]
+        known = [known for group in KINDS for known in names[group]]
         raise ConfigError(f"no plugin, memory or provider is named {name!r}{suggest(name, known)}")
     for group in groups:
         yield group, name
@@ -121,11 +158,12 @@ def _options(of: str, loaded: object) -> Line:
     return Line(of, "options are strict", "fail", reason)
 
 
-def _plugin(of: str, name: str, loaded: object) -> Iterator[Line]:
-    options = _configured(name)
+def _plugin(target: Target, loaded: object) -> Iterator[Line]:
+    table = current().plugins.get(target.name)
+    options = {**(table.options if table else {}), **target.options}
     with _silence():
-        report = testing().check_plugin(lambda: build(loaded, options=options, label=of))
-    yield from _lines(of, report)
+        report = testing().check_plugin(lambda: build(loaded, options=options, label=target.of))
+    yield from _lines(target.of, report, testing().plugin_checks)
 
 
 @contextmanager
@@ -135,30 +173,57 @@ def _silence() -> Iterator[None]:
         yield
 
 
-def _configured(name: str) -> Mapping[str, Any]:
-    """The options that the configuration has for a plugin; some cannot be made without."""
-    table = current().plugins.get(name)
-    return table.options if table is not None else {}
-
-
-def _provider(of: str, name: str) -> Iterator[Line]:
+def _provider(target: Target, loaded: object) -> Iterator[Line]:
+    model = target.text.partition(":")[2] or "check"
+    options = {**provider_options(target.name, current())[1], **target.options}
+    make = check_provider.Maker(loaded, model, options, f"provider {target.name!r}")
     try:
-        made = provider(f"{name}:check")
+        made = make("http://127.0.0.1:9", make.transports[0])
     except ConfigError as error:
-        yield Line(of, "streams", "skip", f"it cannot be made here: {error}")
+        yield _unmade(target, error)
         return
-    fine = hasattr(made, "stream") or hasattr(made, "astream")
-    yield Line(of, "streams", "pass") if fine else Line(of, "streams", "fail", "it has neither stream nor astream")
-    yield Line(
-        of, "keeps the contract", "skip", "its tests can: hookloop.testing.check_provider, with a server of its API"
-    )
+    ways = [way for way in ("stream", "astream") if callable(getattr(made, way, None))]
+    check_provider.close(made)
+    if not ways:
+        yield Line(target.of, "streams", "fail", "it has neither stream nor astream")
+        return
+    with _silence():
+        verdict = check_provider.look(make, target.name)
+    if verdict.report is None:
+        yield Line(target.of, "streams", "pass")
+        yield Line(target.of, "keeps the contract", "skip", verdict.told)
+    else:
+        yield Line(target.of, "streams", "pass", verdict.told)
+        yield from _lines(target.of, verdict.report, testing().provider_checks)
 
 
-def _memory(of: str, url: str | None) -> Iterator[Line]:
-    if url is None:
+def _unmade(target: Target, error: ConfigError) -> Line:
+    """An option that is missing is the user's to give; whatever else a factory raises is its author's fault."""
+    if isinstance(error, BuildError):
+        return Line(target.of, "can be made", "fail", str(error))
+    if target.options:
+        raise error
+    words = f"it cannot be made here: {error}; configure it, or give --option NAME=VALUE"
+    return Line(target.of, "can be made", "skip", words)
+
+
+def _memory(target: Target, _loaded: object) -> Iterator[Line]:
+    url, of = target.text, target.of
+    if not url.startswith(f"{target.name}:"):
         yield Line(of, "keeps what it is given", "skip", "give a URL to try it, for example of an empty database")
         return
-    yield from _lines(of, testing().check_memory(lambda: memory(url), reopen=lambda _closed: memory(url)))
+
+    def make(_closed: Any = None) -> Any:
+        return memory(url, target.options)
+
+    yield from _lines(of, testing().check_memory(make, reopen=make), testing().memory_checks)
+
+
+_CHECKERS: Final[Mapping[Group, Callable[[Target, object], Iterator[Line]]]] = {
+    PLUGINS: _plugin,
+    PROVIDERS: _provider,
+    MEMORY: _memory,
+}
 
 
 def testing() -> Any:
@@ -168,9 +233,10 @@ def testing() -> Any:
     return kit
 
 
-def _lines(of: str, report: Any) -> Iterator[Line]:
+def _lines(of: str, report: Any, suite: Any) -> Iterator[Line]:
+    asks = {one.name: " ".join((one.rule.__doc__ or "").split("\n\n")[0].split()) for one in suite.CHECKS}
     for result in report.results:
-        yield Line(of, result.check, result.status, result.reason)
+        yield Line(of, result.check, result.status, result.reason, asks[result.check])
 
 
 def _print(console: Console, lines: list[Line]) -> None:
@@ -178,8 +244,13 @@ def _print(console: Console, lines: list[Line]) -> None:
         console.print(of, style="bold", markup=False, soft_wrap=True)
         for line in (line for line in lines if line.of == of):
             console.print(f"  {line.status}  {line.check}", style=COLOURS[line.status], markup=False, soft_wrap=True)
+            if line.status == "fail" and line.asks:
+                wrapped(console, line.asks, 8, "dim")
             if line.reason:
-                labelled(console, "-", line.reason, 8)
+                labelled(console, "-", line.reason, 8, "" if line.status == "fail" else "dim")
+    counts = Counter(line.status for line in lines)
+    words = ((counts["pass"], "passed"), (counts["fail"], "failed"), (counts["skip"], "skipped"))
+    console.print(joined(f"{count} {word}" for count, word in words if count), style="bold")
 
 
 def add_to(app: typer.Typer) -> None:

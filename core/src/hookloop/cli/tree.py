@@ -132,7 +132,9 @@ def _failed(data: Mapping[str, Any]) -> Node:
 
 
 def _stored(data: Mapping[str, Any]) -> Node:
-    return Node(f"stored {counted(data['entries'], 'entry')} in {one_line(data['memory'])}", f"version {data['version']}", "dim")
+    return Node(
+        f"stored {counted(data['entries'], 'entry')} in {one_line(data['memory'])}", f"version {data['version']}", "dim"
+    )
 
 
 def _discarded(data: Mapping[str, Any]) -> Node:

@@ -232,22 +232,21 @@ def _replaced(run: Run, plugin: str, version: str, verdict: object, old: Message
 
 
 def close_turns(past: Past, on_pending: str) -> list[Entry]:
-    """Close what earlier turns left open; gives back the entries that close the last one, which are to be stored.
+    """Close what earlier turns left open; gives back the entries that do so, which are to be stored.
 
-    Turns before it were closed for whoever wrote them (another store, outside); here they only become whole again.
+    Mostly that is the last turn alone; others are left open by turns that were placed outside meanwhile, and stored no marks.
     Raises `Conflict` where calls of the last turn wait for decisions and the agent refuses to supersede.
     """
-    for turn in past.turns[:-1]:
-        _close_turn(past, turn)
     last = past.last
     if last is not None and last.suspended and last.ended is None and on_pending == "refuse":
         raise Conflict(f"turn {last.id!r} waits for decisions; resume it, or let on_pending be 'supersede'")
-    return _close_turn(past, last) if last is not None else []
+    return [entry for turn in past.turns for entry in _close_turn(past, turn)]
 
 
 def _close_turn(past: Past, turn: PastTurn) -> list[Entry]:
-    """Entries that close a turn, where it is open or waits: each call is answered, the turn is ended. They become part of
-    `past` as well.
+    """Entries that close a turn, where it is open or waits: each call is answered at its own place, the turn is ended behind
+    all turns. They become part of `past` as well. Gives back those that can be stored: a writer without marks may have put
+    something else at a call's place.
     """
     if turn.ended is not None or not (turn.open or turn.suspended or turn.dangling):
         return []
@@ -255,15 +254,17 @@ def _close_turn(past: Past, turn: PastTurn) -> list[Entry]:
     log.replay(turn.entries)
     for place, said in closings(log, superseded=True):
         log.answer(place, said)
+    log.number = max(log.number, past.number)
     if turn.suspended:
         log.append(TurnEnded("stopped", "superseded"))
     elif turn.open:
         log.append(TurnEnded("failed", "interrupted", error="the turn was interrupted before it came to an end"))
+    taken = {entry.number for other in past.turns for entry in other.entries}
     for entry in log.unsaved:
         turn.take(entry)
     turn.entries.sort(key=lambda entry: entry.number)
     past.number = max(past.number, log.number)
-    return log.unsaved
+    return [entry for entry in log.unsaved if entry.number not in taken]
 
 
 def closings(log: Log, *, superseded: bool = False) -> list[tuple[int, Said]]:

@@ -7,6 +7,7 @@ from typing import Any, Final
 
 from hookloop_hookspecs import ModelRequest, json_text
 
+from .container import named
 from .encode import Encoded
 from .errors import NAME
 from .models import Generation
@@ -28,13 +29,17 @@ class Asker:
     thinker: Thinker
 
     def body(self, request: ModelRequest, encoded: Encoded) -> bytes:
-        """The body of the request as UTF-8 JSON. `Settings.extra` stands over ours; its tools are added to ours."""
+        """The body of the request as UTF-8 JSON. `Settings.extra` stands over ours; its tools are added to ours.
+
+        Only they run code in a container, and without one the API takes no container's id.
+        """
         extra = dict(request.settings.extra)
         limit = self._limit(request)
         thinking = self._thinking(request, encoded, limit)
         lists = dict(encoded.render(self.options.cache, self.thinker.keeps(thinking, encoded)))
         added = extra.pop("tools", None)
         if isinstance(added, list) and added:
+            extra |= _container(extra, encoded)
             lists["tools"] = f"{lists.get('tools', '[]')[:-1]}{',' if encoded.tools else ''}{json_text(added)[1:]}"
         head = {**self._head(request, limit, thinking), **extra}
         if "tools" in lists:
@@ -110,3 +115,8 @@ class Asker:
         if choice == "required":
             return {"tool_choice": {"type": "any", **single}}
         return {"tool_choice": {"type": "tool", "name": encoded.names.wire(choice), **single}}
+
+
+def _container(extra: dict[str, Any], encoded: Encoded) -> dict[str, Any]:
+    container = named(extra.get("container"), encoded.container)
+    return {"container": container} if container else {}

@@ -13,6 +13,7 @@ from hookloop_hookspecs import Delta, ProviderError, Reply
 from hookloop_hookspecs.entries import StopReason
 
 from .blocks import Block, Maker, ToolUseBlock, open_block
+from .container import carrying, container_id
 from .errors import said_error, stream_error
 from .options import Prices
 from .usage import Meter
@@ -35,6 +36,7 @@ class Assembler:
         self._request_id = request_id
         self._model = ""
         self._stop = ""
+        self._container = ""
         self._blocks: list[Block] = []
         self._at: dict[int | None, Block] = {}
         self._calls = 0
@@ -74,12 +76,14 @@ class Assembler:
             return
         self._model = _word(message.get("model")) or self._model
         self._stop = _word(message.get("stop_reason")) or self._stop
+        self._container = container_id(message.get("container")) or self._container
         self._meter.read(message.get("usage"))
 
     def _ending(self, event: Mapping[str, Any]) -> None:
         delta = event.get("delta")
         if isinstance(delta, Mapping):
             self._stop = _word(delta.get("stop_reason")) or self._stop
+            self._container = container_id(delta.get("container")) or self._container
         self._meter.read(event.get("usage"))
 
     def _start(self, event: Mapping[str, Any]) -> Delta | None:
@@ -107,6 +111,8 @@ class Assembler:
     def partial(self) -> Reply:
         """What has come so far; never for history."""
         content = tuple(block.part(self._maker) for block in self._blocks)
+        if self._container:
+            content = carrying(content, self._container, self._maker.family)
         return Reply(content, self._reason(), self._meter.usage, self._model, self._stop, self._request_id)
 
     def _reason(self) -> StopReason:

@@ -159,6 +159,11 @@ class Encoded:
         return self.messages[-1]
 
     @property
+    def container(self) -> str:
+        """The id of the newest container in which the vendor ran code; empty for none."""
+        return self._encoder.container
+
+    @property
     def _last_role(self) -> str:
         return self.messages[-1].role if self.messages else ""
 

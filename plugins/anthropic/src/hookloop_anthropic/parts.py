@@ -9,6 +9,7 @@ from typing import Any, Final, NamedTuple
 
 from hookloop_hookspecs import File, Image, Opaque, Part, Text, Thinking, ToolCall, ToolResult, json_text
 
+from .container import CARRIED
 from .marks import own
 from .media import file_block, image_block, placeholder
 from .names import Ids, Names
@@ -38,7 +39,10 @@ class Reader:
 
 
 class Encoder:
-    """Parts of one request's messages. Ids and names are remembered, so that calls and results agree."""
+    """Parts of one request's messages. Ids and names are remembered, so that calls and results agree.
+
+    `container` is the id of the newest container in which the vendor ran code, empty for none.
+    """
 
     def __init__(self, reader: Reader, names: Names, renames: Mapping[str, Renames]) -> None:
         self._reader = reader
@@ -46,6 +50,7 @@ class Encoder:
         self._renames = renames
         self._ids = Ids()
         self._toolsets: dict[str, dict[str, Any]] = {}
+        self.container = ""
 
     def assistant(self, parts: Iterable[Part]) -> list[Sent]:
         """The blocks of a model's message, in order; what may not be sent is left out."""
@@ -68,7 +73,7 @@ class Encoder:
         if isinstance(part, Thinking):
             return self._thought(part)
         if isinstance(part, Opaque):
-            return Sent(part.data, "opaque") if self._reader.reads(part) else None
+            return Sent(self._opaque(part), "opaque") if self._reader.reads(part) else None
         if isinstance(part, Image | File):
             return _sent(placeholder(part.type, part.media_type))
         block = _block(part)
@@ -80,8 +85,17 @@ class Encoder:
         block = _block(part)
         return None if block is None else _sent(block)
 
+    def _opaque(self, part: Opaque) -> str:
+        if CARRIED not in part.data:
+            return part.data
+        value = part.value
+        self.container = value.pop(CARRIED, self.container)
+        return json_text(value)
+
     def _own(self, part: Part) -> dict[str, Any]:
-        return own(part.extra, self._reader.family) if isinstance(part, Text | ToolCall) else {}
+        kept = own(part.extra, self._reader.family) if isinstance(part, Text | ToolCall) else {}
+        self.container = kept.pop(CARRIED, self.container)
+        return kept
 
     def _thought(self, part: Thinking) -> Sent | None:
         if not self._reader.thinking or not self._reader.reads(part):

@@ -5,8 +5,7 @@ from __future__ import annotations
 import os
 import threading
 from collections.abc import Callable, Sequence
-from contextlib import AbstractContextManager, nullcontext
-from typing import ClassVar, TypeAlias, TypeVar
+from typing import ClassVar, TypeVar
 
 from sqlalchemy import Connection, Engine
 from tenacity import Retrying, retry_if_exception, stop_after_delay, wait_random
@@ -19,9 +18,9 @@ from .engines import WRITE, in_memory, make_engine, passing
 from .options import SqlOptions
 from .reading import listing, read
 from .schema import is_current, upgrade
+from .transactions import FileTransactions, ServerTransactions, Transactions, Work
 
 T = TypeVar("T")
-Gate: TypeAlias = AbstractContextManager[object]
 _SECONDS = 10.0
 
 
@@ -37,7 +36,8 @@ class SqlMemory:
     Options: ClassVar[type[SqlOptions]] = SqlOptions
 
     def __init__(self, url: str, options: SqlOptions | None = None) -> None:
-        self._engine = make_engine(url, options or SqlOptions())
+        self._options = options or SqlOptions()
+        self._engine = make_engine(url, self._options)
         self._private = in_memory(self._engine)
         self.name = self._engine.dialect.name
         self.capabilities = MemoryCapabilities(
@@ -54,39 +54,43 @@ class SqlMemory:
         self._pid = os.getpid()
         self._ready = False
         self._first = threading.Lock()
-        gate = threading.Lock()
-        self._writes: Gate = gate if self.name == "sqlite" else nullcontext()
-        self._reads: Gate = gate if self._private else nullcontext()
+        self._transactions: Transactions = ServerTransactions(self._read, self._write)
+        if self.name == "sqlite":
+            options = self._options
+            self._transactions = FileTransactions(
+                self._engine, options.pool_size, options.busy_timeout, private=self._private
+            )
 
     @hookimpl
     def persist_memory(self, batch: Batch) -> None:
         """Store a batch in one transaction. Raises `Conflict`, and `ContractError` for what is no storable text."""
         check_ids(batch.conversation, batch.scope)
-        self._writing(lambda connection: append(connection, batch, self._texts))
+        self._writing(lambda link: append(link, batch, self._texts))
 
     @hookimpl
     def load_memory(self, conversation: str, query: LoadQuery) -> Loaded:
         """What `query` asks for. Raises `CorruptData` where the table holds something else than entries."""
         check_ids(conversation, query.scope)
         key = digest(query.scope, conversation)
-        here, texts = self._reading(lambda connection: read(connection, key, query))
+        here, texts = self._reading(lambda link: read(link, key, query))
         entries = tuple(self._texts.entry(text) for text in texts)
         return Loaded(entries, here.entries, here.lease) if here else Loaded()
 
     def conversations(self, scope: str = "") -> Sequence[ConversationInfo]:
         """All conversations of a tenant, newest first."""
         check_ids("any", scope)
-        return self._reading(lambda connection: listing(connection, scope))
+        return self._reading(lambda link: listing(link, scope))
 
     def delete(self, conversation: str, scope: str = "") -> bool:
         """Delete a conversation whole; False when there was none."""
         check_ids(conversation, scope)
         key = digest(scope, conversation)
-        return self._writing(lambda connection: remove(connection, key))
+        return self._writing(lambda link: remove(link, key))
 
     @hookimpl
     def close(self) -> None:
         """Close all connections. A later use opens new ones (and finds a private database empty)."""
+        self._transactions.close()
         self._engine.dispose()
         self._ready = False
 
@@ -100,35 +104,35 @@ class SqlMemory:
             return
         with self._first:
             if not self._ready:
-                if not self._again(self._read, self._reads, is_current):
-                    self._again(self._write, self._writes, upgrade)
+                if not _again(lambda: _prepared(self._read, is_current)):
+                    _again(lambda: _prepared(self._write, upgrade))
                 self._ready = True
 
-    def _reading(self, work: Callable[[Connection], T]) -> T:
+    def _reading(self, work: Work[T]) -> T:
         self._prepare()
-        return self._again(self._read, self._reads, work)
+        return _again(lambda: self._transactions.read(work))
 
-    def _writing(self, work: Callable[[Connection], T]) -> T:
+    def _writing(self, work: Work[T]) -> T:
         self._prepare()
-        return self._again(self._write, self._writes, work)
-
-    def _again(self, engine: Engine, gate: Gate, work: Callable[[Connection], T]) -> T:
-        """Run a transaction; once more where only others, or a lost connection, were the reason that it failed."""
-        try:
-            return _transaction(engine, gate, work)
-        except Exception as error:
-            if not passing(error):
-                raise
-        policy = Retrying(
-            retry=retry_if_exception(passing),
-            stop=stop_after_delay(_SECONDS),
-            wait=wait_random(0, 0.05),
-            reraise=True,
-        )
-        done: T = policy(_transaction, engine, gate, work)
-        return done
+        return _again(lambda: self._transactions.write(work))
 
 
-def _transaction(engine: Engine, gate: Gate, work: Callable[[Connection], T]) -> T:
-    with gate, engine.begin() as connection:
+def _prepared(engine: Engine, work: Callable[[Connection], T]) -> T:
+    with engine.begin() as connection:
         return work(connection)
+
+
+def _again(transaction: Callable[[], T]) -> T:
+    """Run a transaction; once more where only others, or a lost connection, were the reason that it failed."""
+    try:
+        return transaction()
+    except Exception as error:
+        if not passing(error):
+            raise
+    policy = Retrying(
+        retry=retry_if_exception(passing),
+        stop=stop_after_delay(_SECONDS),
+        wait=wait_random(0, 0.05),
+        reraise=True,
+    )
+    return policy(transaction)

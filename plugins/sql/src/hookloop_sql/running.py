@@ -1,4 +1,4 @@
-"""Running the statements of every batch and every window.
+"""Statements, and the two kinds of connection that run them inside a transaction.
 
 They are written once, with SQLAlchemy. For a server its trip through the network decides what they cost, and SQLAlchemy
 runs them; SQLite answers faster than that, so there the compiled text goes straight to the driver.
@@ -6,59 +6,87 @@ runs them; SQLite answers faster than that, so there the compiled text goes stra
 
 from __future__ import annotations
 
+import sqlite3
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, Protocol
 
 from sqlalchemy import Connection, Executable
+from sqlalchemy.dialects import sqlite
 
 Values = Mapping[str, Any]
+_DIALECT = sqlite.dialect(paramstyle="named")
 
 
 class Statement:
-    """A statement, with the text and the places of its values for SQLite."""
+    """A statement: for servers as SQLAlchemy has it, for SQLite as text. All its values are named parameters."""
 
     def __init__(self, statement: Executable) -> None:
-        self._statement = statement
+        self.clause = statement
         self._text = ""
-        self._places: list[tuple[str, Any]] = []
 
-    def rows(self, connection: Connection, values: Values) -> Sequence[Sequence[Any]]:
+    @property
+    def text(self) -> str:
+        """The text for SQLite."""
+        if not self._text:
+            clause: Any = self.clause
+            self._text = str(clause.compile(dialect=_DIALECT))
+        return self._text
+
+
+class Link(Protocol):
+    """A connection inside a transaction. `dialect` names the database."""
+
+    dialect: str
+
+    def rows(self, statement: Statement, values: Values) -> Sequence[Sequence[Any]]:
         """All rows, as tuples."""
-        if connection.dialect.name != "sqlite":
-            return connection.execute(self._statement, values).all()
-        found: list[tuple[Any, ...]] = self._cursor(connection, values).fetchall()
-        return found
+        ...
 
-    def run(self, connection: Connection, values: Values) -> None:
+    def run(self, statement: Statement, values: Values) -> None:
         """Run a statement that gives nothing back."""
-        if connection.dialect.name == "sqlite":
-            self._cursor(connection, values)
-        else:
-            connection.execute(self._statement, values)
+        ...
 
-    def run_all(self, connection: Connection, many: Sequence[Values]) -> None:
+    def run_all(self, statement: Statement, many: Sequence[Values]) -> None:
         """Run a statement for each of many values."""
-        if connection.dialect.name == "sqlite":
-            self._compile(connection)
-            _driver(connection).executemany(self._text, [self._placed(values) for values in many])
-        else:
-            connection.execute(self._statement, many)
-
-    def _cursor(self, connection: Connection, values: Values) -> Any:
-        self._compile(connection)
-        return _driver(connection).execute(self._text, self._placed(values))
-
-    def _placed(self, values: Values) -> list[Any]:
-        return [values.get(name, default) for name, default in self._places]
-
-    def _compile(self, connection: Connection) -> None:
-        if self._text:
-            return
-        statement: Any = self._statement
-        compiled = statement.compile(dialect=connection.dialect)
-        self._places = [(name, compiled.params[name]) for name in compiled.positiontup]
-        self._text = str(compiled)
+        ...
 
 
-def _driver(connection: Connection) -> Any:
-    return connection.connection.dbapi_connection
+class ServerLink:
+    """A connection to a database server."""
+
+    def __init__(self, connection: Connection) -> None:
+        self._connection = connection
+        self.dialect = connection.dialect.name
+
+    def rows(self, statement: Statement, values: Values) -> Sequence[Sequence[Any]]:
+        """All rows, as tuples."""
+        return self._connection.execute(statement.clause, values).all()
+
+    def run(self, statement: Statement, values: Values) -> None:
+        """Run a statement that gives nothing back."""
+        self._connection.execute(statement.clause, values)
+
+    def run_all(self, statement: Statement, many: Sequence[Values]) -> None:
+        """Run a statement for each of many values."""
+        self._connection.execute(statement.clause, many)
+
+
+class FileLink:
+    """A connection to SQLite, as its driver has it."""
+
+    dialect = "sqlite"
+
+    def __init__(self, driver: sqlite3.Connection) -> None:
+        self._driver = driver
+
+    def rows(self, statement: Statement, values: Values) -> Sequence[Sequence[Any]]:
+        """All rows, as tuples."""
+        return self._driver.execute(statement.text, values).fetchall()
+
+    def run(self, statement: Statement, values: Values) -> None:
+        """Run a statement that gives nothing back."""
+        self._driver.execute(statement.text, values)
+
+    def run_all(self, statement: Statement, many: Sequence[Values]) -> None:
+        """Run a statement for each of many values."""
+        self._driver.executemany(statement.text, many)
