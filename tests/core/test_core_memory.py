@@ -391,3 +391,25 @@ def test_a_failed_turn_is_left_out_of_later_views_unless_a_tool_had_run() -> Non
                 agent.run(prompt, conversation="c")
         agent.run("hello", conversation="c")
     assert [m.text for m in provider.requests[-1].messages] == ["edit a", "", "edited a", "hello"]
+
+
+def test_calls_that_a_writer_without_marks_left_open_are_answered_wherever_there_is_room() -> None:
+    memory = InProcessMemory()
+    left = [
+        Entry(1, "x", Said(Message.user("q"))),
+        Entry(2, "x", Said(Message.assistant([ToolCall("c1", "edit")]))),
+        Entry(3, "y", Said(Message.user("r"))),  # where the result of c1 would have its place
+        Entry(4, "y", Said(Message.assistant([ToolCall("c2", "edit")]))),
+    ]
+    memory.persist_memory(Batch("c", tuple(left), 0))
+    provider = ScriptedProvider([say("one"), say("two")])
+    with Agent(provider, memory=memory) as agent:
+        for text in ("hi", "again"):
+            agent.run(text, conversation="c")
+    for request in provider.requests:
+        check(list(request.messages))
+        assert [message.text for message in request.messages if message.role == "user"][:3] == ["q", "r", "hi"]
+    stored = memory.load_memory("c", LoadQuery()).entries
+    assert list(stored[:4]) == left
+    assert isinstance(stored[4].body, Said)
+    assert (stored[4].number, stored[4].body.message.results[0].call_id) == (5, "c2")
