@@ -78,22 +78,25 @@ def test_it_shows_what_would_be_sent_from_whom_and_who_is_asked(hookloop: Hooklo
     done = hookloop("explain", "hello")
     assert (done.code, done.err) == (0, "")
     assert done.out.splitlines() == [
-        "system text: You help.\\n\\nBe brief.",
+        "model: openai:gpt-4.1",
+        "memory: hlkept: (not asked here)",
         "tools: look",
         "of these allowed: look",
-        "messages: 0 from earlier turns, then",
-        "  user  hello",
-        "  user  hlhelper.recall  They once said hello",
-        "  user  hlguard.before_turn  Mind the rules.",
+        "system text:",
+        "  You help.",
+        "",
+        "  Be brief.",
+        "messages: none from earlier turns, then",
+        "  user                         hello",
+        "  user  hlhelper.recall        They once said hello",
+        "  user  hlguard.before_turn    Mind the rules.",
         "  user  hlhelper.before_round  Round it.",
-        "asked, in this order",
-        "  register_tools: hlguard",
-        "  load_memory: memory",
-        "  recall: hlhelper",
-        "  before_turn: hlguard",
-        "  before_round: hlhelper",
-        "  after_tool: hlguard, hlhelper",
-        "  persist_memory: memory",
+        "hooks, and who is asked, in this order",
+        "  register_tools  hlguard",
+        "  recall          hlhelper",
+        "  before_turn     hlguard",
+        "  before_round    hlhelper",
+        "  after_tool      hlguard, hlhelper",
     ]
 
 
@@ -117,6 +120,13 @@ def test_it_goes_on_with_a_conversation(hookloop: Hookloop) -> None:
     data = json.loads(hookloop("explain", "again", "-C", "c1", "--json").out)
     assert (data["before"], data["new"][0]["text"]) == (2, "again")
     assert hl_exp.KEPT.conversations()[0].entries == stored
+
+
+def test_what_is_wrong_is_told_with_its_place(hookloop: Hookloop) -> None:
+    hookloop.write(TOML + "options = { nope = 1 }\n")
+    done = hookloop("explain")
+    assert done.code == 2
+    assert done.err.startswith("error: hookloop.toml:8: plugin 'hlhelper'")
 
 
 def test_a_turn_that_would_end_before_a_model_is_asked_says_so(hookloop: Hookloop) -> None:

@@ -63,7 +63,7 @@ def test_the_plugin_is_listed_switched_on_and_found(hookloop: Hookloop, distribu
     requires = project["dependencies"]
     distribute(project["name"], project["entry-points"], {"hookloop_hlnew": module}, requires=requires)
     assert hookloop("plugins", "enable", "hlnew").code == 0
-    assert "on     1.  hlnew  hookloop-hlnew 1.0" in hookloop("plugins").out
+    assert "on     1.  hlnew  hookloop-hlnew 1.0\n" in hookloop("plugins", "why", "hlnew").out
 
 
 def test_it_says_what_to_do_next(hookloop: Hookloop) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import sys
 import tomllib
 from typing import TYPE_CHECKING
@@ -42,20 +43,19 @@ def test_the_list_says_the_truth(hookloop: Hookloop) -> None:
     done = hookloop("plugins")
     assert done.code == 0
     lines = [line for line in done.out.splitlines() if line.strip()]
-    assert lines[:4] == [
+    assert [re.sub("(?<=hlone)  +|(?<=hlbad)  +", "  ", line) for line in lines[:7]] == [
+        "plugins",
         "on     1.  hlone  hl-cli 1.0",
         "           hooks: before_round (off), after_tool, next_instructions,",
-        "           review_answer",
-        "           why: named at hookloop.toml:1",
-    ]
-    assert lines[4:6] == [
+        "                  review_answer",
+        "           named at hookloop.toml:1",
         "failed     hlbad  hl-cli 1.0",
-        "           why: plugin 'hlbad' (hl-cli 1.0): ValueError: odd",
+        "           plugin 'hlbad' (hl-cli 1.0): ValueError: odd",
     ]
     at = lines.index(f"off        {LONG}")
     assert lines[at + 1 : at + 3] == [
         "           from: hl-cli 1.0",
-        "           why: installed, but not named; auto is false",
+        "           installed, but not named; auto is false",
     ]
 
 
@@ -86,12 +86,12 @@ def test_an_unknown_plugin_in_the_file_ends_with_two_and_the_rest_is_listed(hook
     done = hookloop("plugins")
     assert done.code == 2
     assert "on     1.  hlone" in done.out
-    assert "error: hookloop.toml:1: plugin 'hlnoe': is not known; did you mean 'hlone'?" in done.out
+    assert " ".join(done.out.split()).count("hookloop.toml:1: plugin 'hlnoe': is not known; did you mean 'hlone'?") == 1
 
 
 def test_why_tells_of_one(hookloop: Hookloop) -> None:
     done = hookloop("plugins", "why", "hlone")
-    assert done.out.splitlines()[1].strip() == "why: installed, but not named; auto is false"
+    assert done.out.splitlines()[1].strip() == "installed, but not named; auto is false"
     assert "hl_cli_one" not in sys.modules
     wrong = hookloop("plugins", "why", "hloen")
     assert (wrong.code, wrong.err) == (2, "error: unknown plugin 'hloen'; did you mean 'hlone'?\n")

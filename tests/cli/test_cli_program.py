@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
+import tomllib
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -46,10 +47,11 @@ def test_config_show_says_where_each_key_was_set(hookloop: Hookloop, monkeypatch
     hookloop.write("model = 'a:b'\nmemory = 'x://u:s3cret@h'\n[plugins.p]\nenabled = false\n")
     monkeypatch.setenv("HOOKLOOP_LIMITS__ROUNDS", "7")
     done = hookloop("config", "show")
-    assert "model = 'a:b'  # hookloop.toml:1" in done.out
-    assert "plugins.p.enabled = False  # hookloop.toml:4" in done.out
+    assert 'model = "a:b"  # hookloop.toml:1' in done.out
+    assert "plugins.p.enabled = false  # hookloop.toml:4" in done.out
     assert "limits.rounds = 7  # environment variable HOOKLOOP_LIMITS__ROUNDS" in done.out
     assert "limits.tool_calls = 150\n" in done.out
+    assert tomllib.loads(done.out)["memory"] == [{"url": "x://u:***@h"}]
     assert "s3cret" not in done.out
 
 
@@ -68,7 +70,7 @@ def test_config_schema_is_the_schema(hookloop: Hookloop) -> None:
 def test_another_file_may_be_named(hookloop: Hookloop, tmp_path: Path) -> None:
     file = tmp_path / "other.toml"
     file.write_text("model = 'c:d'\n", "utf-8")
-    assert "model = 'c:d'" in hookloop("--config", str(file), "config", "show").out
+    assert 'model = "c:d"' in hookloop("--config", str(file), "config", "show").out
 
 
 COMMANDS = '''

@@ -142,8 +142,8 @@ def test_nothing_to_say_is_wrong_usage(hookloop: Hookloop) -> None:
 
 
 def lines(text: str) -> list[str]:
-    """What a chat printed behind its first line."""
-    return text.splitlines()[1:]
+    """What a chat printed behind its first lines."""
+    return text.splitlines()[2:]
 
 
 def test_a_chat_goes_on_with_its_conversation(hookloop: Hookloop) -> None:
@@ -153,6 +153,13 @@ def test_a_chat_goes_on_with_its_conversation(hookloop: Hookloop) -> None:
     assert "three" not in done.out
 
 
+def test_a_chat_says_which_conversation_it_is(hookloop: Hookloop) -> None:
+    done = hookloop("chat", "-m", "hlscript:echo", "-C", "c1", stdin="/new\n")
+    first, help_, second, _ = done.out.splitlines()
+    assert (first, help_) == ("conversation c1", "/quit ends, /new starts another, Ctrl-C cancels the turn")
+    assert second.startswith("conversation chat-")
+
+
 def test_a_chat_ends_with_its_input(hookloop: Hookloop) -> None:
     assert lines(hookloop("chat", "-m", "hlscript:echo", stdin="one\n").out) == ["You said: one"]
 
@@ -160,7 +167,7 @@ def test_a_chat_ends_with_its_input(hookloop: Hookloop) -> None:
 def test_a_chat_survives_a_failing_turn(hookloop: Hookloop) -> None:
     done = hookloop("chat", "-m", "hlscript:broken", stdin="one\n/new\n/quit\n")
     assert done.code == 0
-    assert lines(done.out)[-1] == "ProviderError: no luck, api_key=[redacted]"
+    assert lines(done.out)[0] == "ProviderError: no luck, api_key=[redacted]"
 
 
 @pytest.mark.parametrize(

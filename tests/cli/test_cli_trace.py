@@ -14,7 +14,7 @@ import pytest
 from hookloop import Agent, Limits, tool
 from hookloop.testing import ScriptedProvider, call, say
 from hookloop.trace import Trace, Traced, TraceOptions, read_trace
-from hookloop_hookspecs import CorruptData, Message, hookimpl
+from hookloop_hookspecs import CorruptData, Message, Stop, hookimpl
 
 if TYPE_CHECKING:
     from tests.conftest import Hookloop
@@ -120,18 +120,17 @@ def test_a_turn_is_drawn_as_a_tree(hookloop: Hookloop, tmp_path: Path) -> None:
     plain = [re.sub(r"0\.0\d s", "T", line).replace("│ └", "│ ├") for line in drawn]
     assert plain == [
         "turn t1 of c1",
-        "├ round 1  scripted:scripted  1 messages, 1 new",
-        "│ ├ reply T, 10 tokens in, 5 out, 1 calls  Let me look.",
+        "├ round 1  scripted:scripted  1 message, 1 new",
+        "│ ├ reply T, 10 tokens in, 5 out, 1 call  Let me look.",
         "│ ├ look T ←  it is fine, password=[redacted]",
         "│ ├ + nag.next_instructions  Be quick,\\nplease.",
         "├ round 2  scripted:scripted  4 messages, 3 new",
-        "│ ├ reply T, 10 tokens in, 5 out, 1 calls",
+        "│ ├ reply T, 10 tokens in, 5 out, 1 call",
         "│ ├ look T ✗  look failed: ValueError: there is nothing",
         "│ ├ + nag.next_instructions  Be quick,\\nplease.",
         "├ round 3  scripted:scripted  7 messages, 3 new",
         "│ ├ reply T, 10 tokens in, 5 out  done",
-        "├ done (end)  3 rounds, 30 tokens in, 15 out",
-        "└ answer  done",
+        "└ done (end)  3 rounds, 30 tokens in, 15 out",
     ]
 
 
@@ -169,6 +168,20 @@ def test_a_file_without_turns_is_told(hookloop: Hookloop, tmp_path: Path, name: 
     (tmp_path / "empty.jsonl").touch()
     done = hookloop("trace", "show", str(tmp_path / name))
     assert (done.code, words in done.err) == (2, True)
+
+
+def test_an_answer_that_no_reply_gave_is_told(hookloop: Hookloop, tmp_path: Path) -> None:
+    class Guard:
+        name = "guard"
+
+        @hookimpl
+        def after_reply(self) -> Stop:
+            return Stop("guarded", "Not that.")
+
+    file = tmp_path / "t.jsonl"
+    with Agent(ScriptedProvider(say("done")), plugins=[Trace(TraceOptions(file=str(file))), Guard()]) as agent:
+        agent.run("Look", turn_id="t1")
+    assert hookloop("trace", "show", str(file)).out.splitlines()[-1] == "└ answer  Not that."
 
 
 def test_every_kind_of_event_can_be_recorded() -> None:

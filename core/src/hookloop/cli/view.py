@@ -30,9 +30,11 @@ class TurnView:
         self._flow = Flow(console) if flow else None
         self._open = False
         self._streamed = ""
+        self._failure = ""
 
     def show(self, event: happened.Event) -> None:
         """Print one event; most kinds say nothing here."""
+        self._tell_failure(event)
         if isinstance(event, happened.TextPiece):
             self._text(event.text)
         elif isinstance(event, happened.ReplyReceived):
@@ -61,7 +63,14 @@ class TurnView:
         elif isinstance(event, happened.LimitReached):
             self._note(f"limit {event.limit} reached: {event.action}", "yellow")
         elif isinstance(event, happened.ModelFailed):
-            self._note(f"attempt {event.attempt} failed: {event.error}", "yellow")
+            self._failure = f"attempt {event.attempt} failed: {event.error}"
+
+    def _tell_failure(self, event: happened.Event) -> None:
+        """An attempt's failure is told when the turn goes on; where it ends the turn, that is told by whoever catches it."""
+        if self._failure and not isinstance(event, happened.Stored):
+            if not (isinstance(event, happened.TurnFinished) and event.outcome.status == "failed"):
+                self._note(self._failure, "yellow")
+            self._failure = ""
 
     def _text(self, text: str) -> None:
         self._streamed += text
