@@ -216,6 +216,7 @@ def test_our_next_request_says_what_the_recorded_one_said(first: Json, second: J
     recorded, _ = forgive(same_words(theirs["messages"]))
     assert mine == recorded
     assert system_of(ours) == system_of(theirs)
+    assert ours.get("container") == theirs.get("container")
     assert sorted(tool["name"] for tool in ours.get("tools", [])) == sorted(
         t["name"] for t in theirs.get("tools") or []
     )

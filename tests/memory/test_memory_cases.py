@@ -1,6 +1,7 @@
 """Faults that people met in stores, by their case's name, each on every store that it can happen to."""
 
-from __future__ import annotations
+from __future__ import sqlite3
+import annotations
 
 import json
 import pickle
@@ -150,7 +151,7 @@ def test_d13_all_keys_of_a_conversation_slide_together_and_go_together(redis_ser
 def test_d16_a_write_that_fails_half_way_leaves_the_old_history(step: str, shared: Any, conversation: str) -> None:
     memory = shared.make()
     memory.persist_memory(Batch(conversation, said(["U1", "A1"]), 0))
-    with failing(step, memory), pytest.raises(Exception, match="the disk is full"):
+    with failing(step, memory), pytest.raises(Exception, match="the disk is full|not authorized"):
         memory.persist_memory(Batch(conversation, said(["U2", "A2"], "t2", 2), 2))
     assert texts(memory, conversation) == ["U1", "A1"]
     memory.persist_memory(Batch(conversation, said(["U2", "A2"], "t2", 2), 2))
@@ -170,6 +171,27 @@ def test_d16_a_delete_that_fails_half_way_deletes_nothing(shared: Any, conversat
 
 
 @contextmanager
+def _no_commit(memory: SqlMemory) -> Iterator[None]:
+    """Connections to SQLite that commit nothing."""
+
+    def refuse(action: int, what: str | None, *more: Any) -> int:
+        no = action == sqlite3.SQLITE_TRANSACTION and what == "COMMIT" and refusing
+        return sqlite3.SQLITE_DENY if no else sqlite3.SQLITE_OK
+
+    def guard(driver: Any, *more: Any) -> None:
+        driver.set_authorizer(refuse)
+
+    memory.close()  # the next use opens new ones
+    event.listen(memory._engine, "checkout", guard)
+    refusing = False
+    memory.conversations()
+    refusing = True
+    yield
+    refusing = False
+    event.remove(memory._engine, "checkout", guard)
+
+
+@contextmanager
 def failing(step: str, memory: SqlMemory) -> Iterator[None]:
     """A disk that is full when this step of a transaction comes."""
     what, *table = step.split()
@@ -178,6 +200,10 @@ def failing(step: str, memory: SqlMemory) -> Iterator[None]:
         _define(memory, fails)
         yield
         _define(memory, "DROP TRIGGER full")
+        return
+    if memory.name == "sqlite":
+        with _no_commit(memory):
+            yield
         return
 
     def full(*event: Any) -> None:

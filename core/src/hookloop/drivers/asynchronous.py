@@ -18,9 +18,11 @@ from hookloop.engine.effects import (
     Done,
     Effect,
     Emit,
+    Inbox,
     Job,
     Next,
     NextResult,
+    Now,
     Sleep,
     Start,
     StopJobs,
@@ -155,6 +157,8 @@ class AsyncRun(Base):
         if self._wished or self._gone is not None:
             await self._drop_stream()
             self._leave()
+        if isinstance(effect, Ask | Start):  # what they begin is waited for later, so there is nothing to leave
+            return await self._perform(effect)
         with anyio.CancelScope() as self._scope:
             return await self._perform(effect)
         await self._drop_stream()
@@ -162,6 +166,8 @@ class AsyncRun(Base):
 
     async def _shielded(self, effect: Effect[Any]) -> Any:
         """Perform an effect that a cancel may not interrupt; the cancel is kept for later."""
+        if isinstance(effect, Now | Inbox):
+            return self._instant(effect)
         if isinstance(effect, Emit):
             if not self._heard:
                 return None
@@ -200,23 +206,24 @@ class AsyncRun(Base):
             self._scope.cancel()
 
     async def _perform(self, effect: Effect[Any]) -> Any:
+        if isinstance(effect, Next):
+            return await self._next()
+        if isinstance(effect, NextResult):
+            return await self._next_result()
         waits = self._waits(effect)
         if waits is not None:
             step, over = _first(waits)
             return step if over else await self._play(waits, step)
         match effect:
-            case Next():
-                return await self._next()
             case Ask(request, provider):
-                await self._drop_stream()
+                if self._stream is not None:
+                    await self._drop_stream()
                 self._provider_now = self._provider(provider)
                 self._stream = self._pieces(self._provider_now, request)
                 return None
             case Start(jobs):
                 self._schedule = Schedule(jobs, self.world.parallel)
                 return self._start_ready()
-            case NextResult():
-                return await self._next_result()
             case StopJobs(cancel):
                 return await self._stop_jobs(cancel)
             case Sleep(seconds):

@@ -21,6 +21,7 @@ from .usage import Meter
 _STOPS: Final[Mapping[str, StopReason]] = {
     "max_tokens": "length",
     "pause_turn": "pause",
+    "compaction": "pause",
     "refusal": "refusal",
     "model_context_window_exceeded": "context",
 }

@@ -16,7 +16,7 @@ from .ids import distinct
 from .reasoning import Details
 from .slots import Slots
 from .usage import usage_of
-from .values import Json, Pairs, is_object, mapping, sequence, string, utf8
+from .values import Json, Pairs, is_object, mapping, sequence, string, utf8, whole
 from .wire_text import tagged
 
 _STOPS: Final[dict[str, StopReason]] = {
@@ -55,8 +55,8 @@ class ChatAssembly(Assembly):
         self._id = string(event.get("id")) or self._id
         self._usage = _usage(event) or self._usage
         deltas: list[Delta] = []
-        for choice in sequence(event.get("choices")):
-            if isinstance(choice, dict) and not choice.get("index"):
+        for place, choice in enumerate(sequence(event.get("choices"))):
+            if isinstance(choice, dict) and not _place(choice, place):
                 self._finish = string(choice.get("finish_reason")) or self._finish
                 self._choice(choice, deltas)
         return deltas
@@ -181,6 +181,12 @@ class ChatAssembly(Assembly):
             raise Broken("a tool call has no name")
         if not self._finish and not is_object(raw):
             raise Broken("the stream ended within a tool call")
+
+
+def _place(choice: Json, place: int) -> int:
+    """Which of several alternative answers a choice belongs to; where it stands, if nobody says."""
+    said = whole(choice.get("index"))
+    return place if said is None else said
 
 
 def _part_thought(part: Json) -> str:

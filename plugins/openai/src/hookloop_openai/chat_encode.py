@@ -173,6 +173,9 @@ class ChatHistory:
     def _call(self, call: ToolCall) -> Json:
         kept = mapping(self._identity.home(call.extra).get("call"))
         back = {name: clean(kept[name]) for name in self._profile.call_extras if name in kept}
+        if kept.get("type") == "custom":
+            custom = {"name": tool_name(call.name), "input": utf8(call.raw)}
+            return {"id": self._ids.call(call.id), "type": "custom", "custom": custom} | back
         function = {"name": tool_name(call.name), "arguments": arguments(call)}
         return {"id": self._ids.call(call.id), "type": "function", "function": function} | back
 

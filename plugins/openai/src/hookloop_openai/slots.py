@@ -33,6 +33,10 @@ class Slot:
             self.pieces = ["".join(self.pieces)]
         return self.pieces[0] if self.pieces else ""
 
+    def custom(self) -> bool:
+        """True for a call of a custom tool, whose input is any text."""
+        return self.extra.get("type") == "custom"
+
     def complete(self) -> bool:
         """True where the arguments are an object that has been closed."""
         return bool(self.pieces) and self.pieces[-1].rstrip().endswith("}") and is_object(self.raw)
@@ -57,13 +61,15 @@ class Slots:
 
     def take(self, entry: Json) -> CallDelta:
         """Add one entry of `tool_calls` to the call it belongs to."""
-        function = mapping(entry.get("function")) or mapping(entry.get("custom"))
+        custom = mapping(entry.get("custom"))
+        function = mapping(entry.get("function")) or custom
         id, name, piece = string(entry.get("id")), string(function.get("name")), _piece(function)
         slot = self._find(whole(entry.get("index")), id, name, piece)
         slot.id = slot.id or id
         slot.name = slot.name or name
         if piece and not slot.repeats(id, piece):
             slot.pieces.append(piece)
+        slot.extra |= {"type": "custom"} if custom else {}
         slot.extra |= {key: entry[key] for key in self._extras if entry.get(key) is not None}
         return CallDelta(slot.position, utf8(slot.id), utf8(slot.name), utf8(piece))
 
@@ -94,7 +100,8 @@ class Slots:
 
     def _call(self, slot: Slot) -> ToolCall:
         id = utf8(slot.id) or f"call_{short_id(self._seed, slot.position, length=20)}"
-        return ToolCall(id, utf8(slot.name), unwrapped(utf8(slot.raw)))
+        raw = utf8(slot.raw)
+        return ToolCall(id, utf8(slot.name), raw if slot.custom() else unwrapped(raw))
 
 
 def _is_another(slot: Slot, id: str, name: str, piece: str) -> bool:

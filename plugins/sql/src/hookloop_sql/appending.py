@@ -163,11 +163,11 @@ def _claims(batch: Batch, lease: Lease | None, fresh: bool) -> bool:
 
 def _marks(here: Found, fresh: Sequence[Entry]) -> str:
     """The row's marks with those of new entries."""
-    changes = {_mark(entry.body): entry.number for entry in fresh if isinstance(entry.body, State | Summary)}
+    changes = [(_mark(entry.body), entry.number) for entry in fresh if isinstance(entry.body, State | Summary)]
     if not changes:
         return here.marks
     marks = here.newest
-    for name, number in changes.items():
+    for name, number in changes:
         marks[name] = max(number, marks.get(name, -1))
     return json.dumps(marks, ensure_ascii=True)
 
