@@ -1,10 +1,10 @@
 """Faults that people met in stores, by their case's name, each on every store that it can happen to."""
 
-from __future__ import sqlite3
-import annotations
+from __future__ import annotations
 
 import json
 import pickle
+import sqlite3
 import time
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -151,7 +151,7 @@ def test_d13_all_keys_of_a_conversation_slide_together_and_go_together(redis_ser
 def test_d16_a_write_that_fails_half_way_leaves_the_old_history(step: str, shared: Any, conversation: str) -> None:
     memory = shared.make()
     memory.persist_memory(Batch(conversation, said(["U1", "A1"]), 0))
-    with failing(step, memory), pytest.raises(Exception, match="the disk is full|not authorized"):
+    with failing(step, memory), pytest.raises(Exception, match=r"the disk is full|not authorized"):
         memory.persist_memory(Batch(conversation, said(["U2", "A2"], "t2", 2), 2))
     assert texts(memory, conversation) == ["U1", "A1"]
     memory.persist_memory(Batch(conversation, said(["U2", "A2"], "t2", 2), 2))
