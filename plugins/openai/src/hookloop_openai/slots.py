@@ -61,8 +61,9 @@ class Slots:
 
     def take(self, entry: Json) -> CallDelta:
         """Add one entry of `tool_calls` to the call it belongs to."""
-        custom = mapping(entry.get("custom"))
-        function = mapping(entry.get("function")) or custom
+        function = mapping(entry.get("function"))
+        custom = {} if function else mapping(entry.get("custom"))
+        function = function or custom
         id, name, piece = string(entry.get("id")), string(function.get("name")), _piece(function)
         slot = self._find(whole(entry.get("index")), id, name, piece)
         slot.id = slot.id or id
