@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from hookloop_hookspecs import Ending, Reply, Said, Stop
+from hookloop_hookspecs import Ending, Reply, Said, Stop, ToolResult
 from hookloop_hookspecs.events import ReplyReceived
 
 from . import hooked
@@ -34,9 +34,12 @@ def after_group(run: Run, group: Group, reply: Reply) -> Flow[None]:
     if run.output_text:
         raise Ended("done", "end", run.output_text)
     results = [group.results[place].message.results[0] for place in group.places]
-    if all(not r.is_error and r.ran and _direct(run, r.name) for r in results):
+    if all(_direct(run, result) for result in results):
         raise Ended("done", "return_direct", "\n\n".join(r.text for r in results))
     yield from take_post(run)
+    if "next_instructions" not in run.setup.hooks:
+        run.collect()
+        return
     merged = yield from hooked.next_instructions(run, reply, results)
     for message in merged.messages:
         run.add(Said(message))
@@ -48,8 +51,9 @@ def after_group(run: Run, group: Group, reply: Reply) -> Flow[None]:
         raise Ended("stopped", stop.verdict.reason, stop.verdict.text or last_text(run))
 
 
-def _direct(run: Run, name: str) -> bool:
-    return name in run.tools and run.tools[name].return_direct
+def _direct(run: Run, result: ToolResult) -> bool:
+    tool = run.tools.get(result.name)
+    return tool is not None and tool.return_direct and not result.is_error and bool(result.ran)
 
 
 def _end(run: Run, ending: Ending, group: Group) -> None:

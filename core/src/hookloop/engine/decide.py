@@ -35,7 +35,9 @@ def decide(run: Run, asked: Asked) -> Flow[tuple[Job, ...]]:
     number = run.log.number
     calls = message.calls
     judged = yield from _verdicts(run, asked, calls)
-    judged, finished = yield from conclude(run, judged, asks=not asked.reply.cut)
+    finished: list[Finished | None] = [None] * len(judged)
+    if any(one.result is not None for one in judged):
+        judged, finished = yield from conclude(run, judged, asks=not asked.reply.cut)
     run.add(Said(message, asked.behind, asked.reply.stop, asked.reply.usage, asked.seconds))
     if run.heard:
         yield from Emit(ReplyReceived(run.round, run.reply, message, asked.seconds, asked.answered_by)).ask()
@@ -51,8 +53,6 @@ def conclude(run: Run, judged: list[Judged], *, asks: bool = True) -> Flow[tuple
     call starts and none waits: all are answered.
     """
     finished: list[Finished | None] = []
-    if all(one.result is None for one in judged):
-        return judged, [None] * len(judged)
     for one in judged:
         known = Finished(Said(one.message), one.outcome) if one.result is not None else None
         ask = known is not None and asks and not one.closes

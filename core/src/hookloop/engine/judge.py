@@ -103,13 +103,22 @@ def judge(run: Run, call: ToolCall, rank: Rank | None, decision: Decision | None
     except ArgumentsError as error:
         return refused(call, f"The arguments of {call.name} were not understood, so it was not called: {error}")
     if run.allowed is not None and call.name not in run.allowed:
-        return refused(
-            call,
-            f"not run: {call.name} may not be called in this round; allowed: {', '.join(sorted(run.allowed)) or 'none'}",
-        )
+        allowed = ", ".join(sorted(run.allowed)) or "none"
+        return refused(call, f"not run: {call.name} may not be called in this round; allowed: {allowed}")
     if isinstance(decision, Approve) and decision.arguments is not None:
         arguments = dict(decision.arguments)
-    return (yield from _passes(run, tool, call, arguments, decision))
+    if "before_tool" in run.setup.hooks or tool.needs_approval:
+        return (yield from _passes(run, tool, call, arguments, decision))
+    try:
+        kwargs = tool.validate(arguments)
+    except ArgumentsError as error:
+        return _unfit(call, error)
+    plain = decision is None and call.raw.startswith("{")  # else the text holds the object in other words
+    return Judged(call, call.raw if plain else encode_json(arguments), tool=tool, kwargs=kwargs)
+
+
+def _unfit(call: ToolCall, error: ArgumentsError) -> Judged:
+    return refused(call, f"The arguments of {call.name} do not fit, so it was not called: {error}")
 
 
 def _unknown(run: Run, name: str) -> str:
@@ -140,15 +149,12 @@ def _passes(
     run: Run, tool: Tool, call: ToolCall, arguments: Mapping[str, object], decision: Decision | None
 ) -> Flow[Judged]:
     """Validate and ask `before_tool`, again after each replacement of the arguments, so that all judged what runs."""
-    plain = decision is None and "before_tool" not in run.setup.hooks and call.raw.startswith("{")
-    raw = call.raw if plain else encode_json(arguments)
+    raw = encode_json(arguments)
     for _ in range(PASSES):
         try:
             kwargs = tool.validate(arguments)
         except ArgumentsError as error:
-            return refused(call, f"The arguments of {call.name} do not fit, so it was not called: {error}")
-        if "before_tool" not in run.setup.hooks and not tool.needs_approval:
-            return Judged(call, raw, tool=tool, kwargs=kwargs)
+            return _unfit(call, error)
         try:
             merged = yield from hooked.before_tool(run, replace(call, raw=raw), decision)
             final = yield from _ruling(run, tool, call, raw, kwargs, merged, decision)

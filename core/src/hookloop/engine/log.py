@@ -153,14 +153,15 @@ class Log:
         if not isinstance(body, Said):
             return 0
         message = body.message
-        if message.results or message.role == "tool":
+        if message.role == "tool" or message.results:
             raise HistoryError("a result stands at its call's place and nowhere else")
-        if message.calls and (message.role != "assistant" or self.group is not None):
+        calls = message.calls
+        if calls and (message.role != "assistant" or self.group is not None):
             raise HistoryError(f"a {message.role} message with calls may not stand here")
         for extra in body.behind:
             if extra.role != "user" or extra.calls or extra.results:
                 raise ContractError(f"a {extra.role} message may not be contributed")
-        return len(message.calls)
+        return len(calls)
 
     def _is_result(self, entry: Entry) -> bool:
         return self.group is not None and entry.number in self.group.places

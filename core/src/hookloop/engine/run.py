@@ -210,6 +210,8 @@ class Run:
 
     def collect(self) -> None:
         """Append what plugins did beside their return values: tokens they spent, state they changed."""
+        if not (self.spent or self.boxes):
+            return
         for plugin, usage in self.spent:
             self.add(Spent(usage, "complete", plugin))
         self.spent.clear()

@@ -73,9 +73,12 @@ def _finished(run: Run, job: Job, done: Done) -> Flow[Finished]:
     if done.interrupted:
         message = closing(job.call, "interrupted: the call had started, its effect is unknown")
         return Finished(Said(message), message.results[0])
-    result = ToolResult(job.call.id, job.call.name, done.content, done.is_error, job.raw, done.private)
     origin = Origin("tool", turn=run.turn_id, round=job.round)
-    return (yield from after(run, job.call, Message("tool", clean((result,)), origin), origin, ran=True))
+    given = ToolResult(job.call.id, job.call.name, done.content, done.is_error, job.raw, done.private)
+    message = Message("tool", clean((given,)), origin)
+    if "after_tool" not in run.setup.hooks:
+        return Finished(Said(message), message.results[0])
+    return (yield from after(run, job.call, message, origin, ran=True))
 
 
 def _forget(run: Run, job: Job) -> None:
