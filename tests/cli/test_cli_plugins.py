@@ -50,7 +50,7 @@ def test_the_list_says_the_truth(hookloop: Hookloop) -> None:
         "                  review_answer",
         "           named at hookloop.toml:1",
         "failed     hlbad  hl-cli 1.0",
-        "           plugin 'hlbad' (hl-cli 1.0): ValueError: odd",
+        "           ValueError: odd",
     ]
     at = lines.index(f"off        {LONG}")
     assert lines[at + 1 : at + 3] == [

@@ -120,7 +120,7 @@ def test_a_turn_is_drawn_as_a_tree(hookloop: Hookloop, tmp_path: Path) -> None:
     plain = [re.sub(r"0\.0\d s", "T", line).replace("│ └", "│ ├") for line in drawn]
     assert plain == [
         "turn t1 of c1",
-        "├ round 1  scripted:scripted  1 message, 1 new",
+        "├ round 1  scripted:scripted  1 message",
         "│ ├ reply T, 10 tokens in, 5 out, 1 call  Let me look.",
         "│ ├ look T ←  it is fine, password=[redacted]",
         "│ ├ + nag.next_instructions  Be quick,\\nplease.",

@@ -174,8 +174,9 @@ def _message(console: Console, row: dict[str, str], width: int) -> None:
     head, (first, *rest) = _head(row), clean(row["text"]).split("\n")
     if cell_len(head) > width:
         wrapped(console, head, 2, "magenta")
-        head = ""
-    labelled(console, f"{padded(head, width)} ", first, 2, "", "magenta" if row["from"] else "green")
+        wrapped(console, first, 4 + width)
+    else:
+        labelled(console, f"{padded(head, width)} ", first, 2, "", "magenta" if row["from"] else "green")
     for line in rest:
         wrapped(console, line, 4 + width)
 

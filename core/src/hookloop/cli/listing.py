@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from itertools import groupby
@@ -85,11 +86,16 @@ def show_one(console: Console, report: PluginReport | PartReport) -> None:
 def _of_plugin(report: PluginReport) -> _Row:
     hooks = [f"{hook} (off)" if hook in report.switched_off else hook for hook in report.hooks]
     place = f"{report.position}." if report.position else ""
-    return _Row(report.state, one_line(report.name), _source(report), report.why, place, joined(hooks, ""))
+    return _Row(report.state, one_line(report.name), _source(report), _why(report), place, joined(hooks, ""))
 
 
 def _of_part(report: PartReport) -> _Row:
-    return _Row(report.state, one_line(report.name), _source(report), report.why)
+    return _Row(report.state, one_line(report.name), _source(report), _why(report))
+
+
+def _why(report: PluginReport | PartReport) -> str:
+    """The reason, without what its own line says already: what is spoken of, and whose it is."""
+    return re.sub(rf"^[a-z ]+ {re.escape(repr(report.name))}( \({re.escape(_source(report))}\))?: ", "", report.why)
 
 
 def _of_parts(parts: Sequence[PartReport]) -> Iterable[_Row]:

@@ -133,7 +133,8 @@ class Chat:
         return watch(self.agent.resume_stream(self.conversation, decisions), self._view())
 
     def _decide(self, pending: PendingCall) -> Approve | Deny:
-        wrapped(self.console, f"{pending.name} {pending.arguments}", 0, "cyan")
+        if str(pending.arguments) not in pending.question:
+            wrapped(self.console, f"{pending.name} {pending.arguments}", 0, "cyan")
         wrapped(self.console, f"{pending.question} (y = yes; anything else is the reason why not)", 0)
         answer = self._line() or "by the user"
         return Approve() if answer.lower() in ("y", "yes") else Deny(answer)

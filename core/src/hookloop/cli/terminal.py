@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import json
+import os
 import re
 import sys
 from collections.abc import Iterable
 from dataclasses import asdict, is_dataclass
-from typing import Any
+from typing import Any, Literal
 
 from rich.cells import cell_len, chop_cells, set_cell_size
 from rich.console import Console
@@ -15,7 +16,9 @@ from rich.text import Text
 
 CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]")
 
-TOKEN = re.compile(r"\n|[^\S\n]|[^\s\u1100-\uffff\U0001f000-\U0003ffff]+|[^\s]")
+JOINED = r"(?:[\u200d\ufe0f\U0001f3fb-\U0001f3ff]|(?<=\u200d)\S)*"
+TOKEN = re.compile(rf"\n|[^\S\n]|[^\s\u1100-\uffff\U0001f000-\U0003ffff]+|\S{JOINED}")
+"""A line's end, a blank, a word of a script that has words, or a character of any other with all that joins it."""
 NARROWEST = 20
 """Cells that a text gets at least, however narrow the terminal is."""
 NARROW = re.compile(r"[^\s\u1100-\uffff\U0001f000-\U0003ffff]+")
@@ -23,12 +26,18 @@ NARROW = re.compile(r"[^\s\u1100-\uffff\U0001f000-\U0003ffff]+")
 
 def out() -> Console:
     """The console for what was asked for."""
-    return Console(highlight=False, emoji=False)
+    return _console(stderr=False)
 
 
 def err() -> Console:
     """The console for what goes wrong, and for prompts of a program that is piped."""
-    return Console(stderr=True, highlight=False, emoji=False)
+    return _console(stderr=True)
+
+
+def _console(stderr: bool) -> Console:
+    """With `NO_COLOR` in the environment nothing but text is printed, not even bold."""
+    colours: Literal["auto"] | None = None if os.environ.get("NO_COLOR") else "auto"
+    return Console(stderr=stderr, color_system=colours, highlight=False, emoji=False)
 
 
 def clean(text: str) -> str:
@@ -50,15 +59,33 @@ def wrapped(
     room.
     """
     head, hang = Text(label, mark or style), cell_len(label) + 1 if label else 0
-    if label and console.width - indent - hang < NARROWEST:
+    longest = max(map(cell_len, NARROW.findall(one_line(text))), default=0)
+    if label and console.width - indent - hang < max(NARROWEST, min(longest, console.width - indent - 2)):
         _line(console, Text(" " * indent) + head)
         head, hang = Text(), 2
-    lines = Text(one_line(text)).wrap(console, max(console.width - indent - hang, NARROWEST), tab_size=1)
+    width = max(console.width - indent - hang, NARROWEST)
+    lines = Text(_foldable(one_line(text), width)).wrap(console, width, tab_size=1)
     for at, line in enumerate(lines):
         start = Text(" " * indent) + head if at == 0 else Text()
         start.pad_right(indent + hang - start.cell_len)
         end = Text(after) if at == len(lines) - 1 else Text()
-        _line(console, start + Text(line.plain.rstrip(), style) + end)
+        plain = line.plain.strip() if at else line.plain.rstrip()
+        _line(console, start + Text(plain, style) + end)
+
+
+def _foldable(text: str, width: int) -> str:
+    """Text whose paths can be broken behind a slash where they are wider than a line."""
+    return re.sub(r"\S+", lambda word: _folded(word[0], width) if cell_len(word[0]) > width else word[0], text)
+
+
+def _folded(path: str, width: int) -> str:
+    """The parts of a path, as many together as fit on a line, so that no line has room for two of them."""
+    lines = [""]
+    for part in re.findall(r"[^/]*/|[^/]+", path):
+        if lines[-1] and cell_len(lines[-1] + part) > width:
+            lines.append("")
+        lines[-1] += part
+    return " ".join(lines)
 
 
 def _line(console: Console, line: Text) -> None:
@@ -84,12 +111,16 @@ def padded(text: str, width: int) -> str:
 
 
 class Flow:
-    """Text that comes in pieces, broken at words to a width in cells. A word waits until its end has come."""
+    """Text that comes in pieces, broken at words to a width in cells.
+
+    A word waits until its end has come, and blanks until something follows them, so that no line ends with any.
+    """
 
     def __init__(self, console: Console) -> None:
         self.console = console
         self._column = 0
         self._word = ""
+        self._blanks = ""
 
     def feed(self, text: str) -> None:
         """Print a piece."""
@@ -101,26 +132,29 @@ class Flow:
 
     def end(self) -> None:
         """Print the word that waits, and end a line that is open."""
-        self._put(self._word)
-        self._word = ""
+        if self._word:
+            self._put(self._word)
+        self._word = self._blanks = ""
         if self._column:
             self._put("\n")
         self.console.file.flush()
 
     def _put(self, token: str) -> None:
-        size = cell_len(token)
         if token == "\n":
+            self._blanks = ""
             self._write(token, -self._column)
-        elif self._column + size <= self.console.width:
-            self._write(token, size)
-        elif token == " ":
-            self._write("\n", -self._column)
+        elif token.isspace():
+            self._blanks += token.replace("\t", "    ")
+        elif self._column + cell_len(self._blanks + token) <= self.console.width:
+            self._write(self._blanks + token, cell_len(self._blanks + token))
+            self._blanks = ""
         elif self._column:
-            self._write("\n", -self._column)
+            self._put("\n")
             self._put(token)
         else:
+            self._blanks = ""
             head = chop_cells(token, self.console.width)[0]
-            self._write(head + "\n", 0)
+            self._write(head, cell_len(head))
             self._put(token[len(head) :])
 
     def _write(self, text: str, moved: int) -> None:

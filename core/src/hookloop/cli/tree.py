@@ -78,7 +78,7 @@ def _place(turn: Node, data: Mapping[str, Any]) -> Node:
 def _request(data: Mapping[str, Any]) -> Node:
     attempt = f" attempt {data['attempt']}" if data["attempt"] > 1 else ""
     new = len(data["messages"])
-    size = f"{counted(data['size'], 'message')}, {new} new"
+    size = counted(data["size"], "message") + (f", {new} new" if new < data["size"] else "")
     return Node(f"round {data['round']}{attempt}", f"{one_line(data['provider'])}  {size}")
 
 
@@ -179,7 +179,8 @@ def _text(message: Mapping[str, Any]) -> str:
 
 def _finish(turn: Node, data: Mapping[str, Any]) -> None:
     facts = ", ".join(filter(None, (counted(data["rounds"], "round"), _usage(data["usage"]))))
-    turn.below.append(Node(f"{data['status']} ({one_line(data['stop_reason'])})", facts, "bold"))
+    reason = f" ({one_line(data['stop_reason'])})" if data["stop_reason"] not in ("", data["status"]) else ""
+    turn.below.append(Node(f"{data['status']}{reason}", facts, "bold"))
     if data["error"]:
         turn.below.append(Node("error", data["error"], "red"))
     elif data["text"] and not _replied(turn, data["text"]):
