@@ -103,7 +103,7 @@ class Terminal:
         master, slave = pty.openpty()
         fcntl.ioctl(slave, termios.TIOCSWINSZ, struct.pack("HHHH", 50, width, 0, 0))
         try:
-            with self._started(arguments, colour, stdin=slave, stdout=slave, stderr=slave) as program:
+            with self._started(arguments, self.installation.environment(colour), slave) as program:
                 os.close(slave)
                 shown = _shown(master, list(typed))
                 program.wait(SECONDS)
@@ -113,17 +113,24 @@ class Terminal:
 
     def piped(self, arguments: Sequence[str], width: int) -> str:
         """What a pipe gets, where the environment says how wide lines are."""
-        pipe = subprocess.PIPE
-        with self._started(arguments, True, {"COLUMNS": str(width)}, stdin=pipe, stdout=pipe, stderr=pipe) as program:
+        environment = {**self.installation.environment(colour=True), "COLUMNS": str(width)}
+        with self._started(arguments, environment, subprocess.PIPE) as program:
             out, _ = program.communicate(b"", SECONDS)
         return str(out, "utf-8")
 
     def _started(
-        self, arguments: Sequence[str], colour: bool, more: Mapping[str, str] | None = None, **streams: int
+        self, arguments: Sequence[str], environment: Mapping[str, str], stream: int
     ) -> subprocess.Popen[bytes]:
         command = [sys.executable, "-S", "-P", "-m", "hookloop.cli", *arguments]
-        environment = {**self.installation.environment(colour), **(more or {})}
-        return subprocess.Popen(command, cwd=self.folder, env=environment, start_new_session=True, **streams)
+        return subprocess.Popen(
+            command,
+            cwd=self.folder,
+            env=environment,
+            stdin=stream,
+            stdout=stream,
+            stderr=stream,
+            start_new_session=True,
+        )
 
 
 def _shown(master: int, typed: list[str]) -> str:

@@ -238,7 +238,7 @@ def recorded(file: Path, plugins: Sequence[Any], turns: Sequence[Sequence[Any]],
 def record(folder: Path) -> None:
     """The traces that are shown."""
     find = [call("find_trains", {"to": place}, id=place) for place in ("Shanghai", "nowhere", "the moon")]
-    turns = [
+    turns: list[list[Any]] = [
         [[say("Let me look."), find[0]], find[1], say("G1 takes 4 h 28 min and costs 553 yuan; G5 takes 4 h 36 min.")],
         [find[2]],
         [call("book", {"train": "G5"}, id="b1")],
