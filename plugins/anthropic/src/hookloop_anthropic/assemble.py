@@ -12,7 +12,7 @@ from typing import Any, Final
 from hookloop_hookspecs import Delta, ProviderError, Reply
 from hookloop_hookspecs.entries import StopReason
 
-from .blocks import Block, Maker, ToolUseBlock, open_block
+from .blocks import Block, InputBlock, Maker, ToolUseBlock, open_block
 from .container import carrying, container_id
 from .errors import said_error, stream_error
 from .options import Prices
@@ -117,7 +117,17 @@ class Assembler:
         return Reply(content, self._reason(), self._meter.usage, self._model, self._stop, self._request_id)
 
     def _reason(self) -> StopReason:
-        return _STOPS.get(self._stop) or ("calls" if self._calls else "end")
+        if known := _STOPS.get(self._stop):
+            return known
+        if self._calls:
+            return "calls"
+        return "pause" if self._stop == "tool_use" and self._pending else "end"
+
+    @property
+    def _pending(self) -> bool:
+        """True where a call of the vendor's own waits for its result, which only going on will bring."""
+        answered = [block.start.get("tool_use_id") for block in self._blocks]
+        return any(type(block) is InputBlock and block.start.get("id") not in answered for block in self._blocks)
 
     def reply(self) -> Reply:
         """The whole reply. Raises `ProviderError` with the partial one where the server did not complete it."""

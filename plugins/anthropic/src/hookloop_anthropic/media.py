@@ -1,56 +1,114 @@
-"""Images and files as content blocks, with a line of text where the API takes no such block."""
+"""Images and files as content blocks, with a line of text where the API takes no such block.
+
+The API that refuses a block refuses every later request of the conversation too, so what it would not take never leaves.
+"""
 
 from __future__ import annotations
 
 import base64
-import binascii
-from typing import Any, Final
+import re
+from typing import Any, Final, NamedTuple
 
 from hookloop_hookspecs import File, Image
 
 from .marks import given
 
+PDF: Final = "application/pdf"
 _IMAGES: Final = frozenset({"image/jpeg", "image/png", "image/gif", "image/webp"})
+_SAME: Final = {"image/jpg": "image/jpeg"}
+_STARTS: Final = (
+    (re.compile(rb"\x89PNG\r\n\x1a\n"), "image/png"),
+    (re.compile(rb"\xff\xd8\xff"), "image/jpeg"),
+    (re.compile(rb"GIF8[79]a"), "image/gif"),
+    (re.compile(rb"RIFF.{4}WEBP", re.DOTALL), "image/webp"),
+)
+_DATA: Final = re.compile(r"data:([^;,]*)(?:;[^;,]*)*?;base64,(.*)", re.IGNORECASE | re.DOTALL)
+_ADDRESS: Final = re.compile(r"https?://[^\s]+", re.IGNORECASE)
+
+
+class Unsendable(Exception):
+    """The API would refuse this part; the text says why."""
+
+
+class _Bytes(NamedTuple):
+    kind: str
+    data: str
+    raw: bytes
 
 
 def image_block(image: Image) -> dict[str, Any]:
     """An image block, or text in its place."""
-    kind = image.media_type.lower()
-    if image.url:
-        source = {"type": "url", "url": image.url}
-    elif image.data and kind in _IMAGES:
-        source = {"type": "base64", "media_type": kind, "data": image.data}
-    else:
-        return placeholder("image", kind)
+    try:
+        source = _address(image) or _pixels(image)
+    except Unsendable as why:
+        return placeholder(image, why)
     return {"type": "image", "source": source, **given(image.extra)}
 
 
 def file_block(file: File) -> dict[str, Any]:
     """A document block, or text in its place. Files of a text type go as text."""
-    source = _source(file)
-    if source is None:
-        return placeholder(f"file {file.name}".strip(), file.media_type)
+    try:
+        source = _address(file) or _document(file)
+    except Unsendable as why:
+        return placeholder(file, why)
     title = {"title": file.name} if file.name.strip() else {}
     return {"type": "document", "source": source, **title, **given(file.extra)}
 
 
-def _source(file: File) -> dict[str, str] | None:
-    kind = file.media_type.lower()
-    if file.url:
-        return {"type": "url", "url": file.url}
-    if kind == "application/pdf" and file.data:
-        return {"type": "base64", "media_type": kind, "data": file.data}
-    text = _decoded(file.data) if kind.startswith("text/") or kind == "application/json" else ""
-    return {"type": "text", "media_type": "text/plain", "data": text} if text.strip() else None
-
-
-def _decoded(data: str) -> str:
-    try:
-        return base64.b64decode(data).decode("utf-8", "replace")
-    except (binascii.Error, ValueError):
-        return ""
-
-
-def placeholder(what: str, kind: str) -> dict[str, Any]:
+def placeholder(part: Image | File, why: object) -> dict[str, Any]:
     """Text that stands for something that cannot be sent."""
-    return {"type": "text", "text": f"[{what} ({kind}) left out: it cannot be sent to this model]"}
+    name = f" {part.name}" if isinstance(part, File) and part.name.strip() else ""
+    return {"type": "text", "text": f"[{part.type}{name} left out: {why}]"}
+
+
+def _address(part: Image | File) -> dict[str, str] | None:
+    """The part's own address; None where it holds its data, be it in a data URL."""
+    if not part.url or part.url[:5].lower() == "data:":
+        return None
+    if not _ADDRESS.fullmatch(part.url):
+        raise Unsendable("its address is no web address")
+    return {"type": "url", "url": part.url}
+
+
+def _pixels(image: Image) -> dict[str, str]:
+    found = _bytes(image)
+    if found.kind not in _IMAGES:
+        raise _refused(found.kind)
+    # The API compares the bytes with the type; where they tell theirs, it stands over what was declared.
+    kind = next((kind for start, kind in _STARTS if start.match(found.raw)), found.kind)
+    return {"type": "base64", "media_type": kind, "data": found.data}
+
+
+def _document(file: File) -> dict[str, str]:
+    found = _bytes(file)
+    if found.kind == PDF:
+        return {"type": "base64", "media_type": PDF, "data": found.data}
+    if not found.kind.startswith("text/") and found.kind != "application/json":
+        raise _refused(found.kind)
+    text = found.raw.decode("utf-8", "replace")
+    if not text.strip():
+        raise Unsendable("it is blank")
+    return {"type": "text", "media_type": "text/plain", "data": text}
+
+
+def _bytes(part: Image | File) -> _Bytes:
+    """The part's kind and data, checked, whether they stand in it or in a data URL."""
+    kind, data = part.media_type, part.data
+    if part.url:
+        found = _DATA.fullmatch(part.url)
+        if found is None:
+            raise Unsendable("its address is no data URL in base64")
+        kind, data = found.groups()
+    data = "".join(data.split())
+    if not data:
+        raise Unsendable("it has no data")
+    try:
+        raw = base64.b64decode(data, validate=True)
+    except ValueError:
+        raise Unsendable("its data is not base64") from None
+    plain = kind.partition(";")[0].strip().lower()
+    return _Bytes(_SAME.get(plain, plain), data, raw)
+
+
+def _refused(kind: str) -> Unsendable:
+    return Unsendable(f"{kind[:80] or 'no media type'} cannot be sent to this model")

@@ -75,7 +75,7 @@ class Encoder:
         if isinstance(part, Opaque):
             return Sent(self._opaque(part), "opaque") if self._reader.reads(part) else None
         if isinstance(part, Image | File):
-            return _sent(placeholder(part.type, part.media_type))
+            return _sent(placeholder(part, "it stands in a reply"))
         block = _block(part)
         return None if block is None else _sent({**block, **self._own(part)})
 

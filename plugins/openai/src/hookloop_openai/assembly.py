@@ -51,7 +51,7 @@ class Assembly(Protocol):
 
     @property
     def finished(self) -> bool:
-        """True once the answer is complete, so that what happens to the connection no longer matters."""
+        """True once the reply is whole: what happens to the connection, or to the rest of the bytes, cannot undo it."""
         ...
 
     def reply(self) -> Reply:

@@ -75,8 +75,8 @@ class ChatAssembly(Assembly):
 
     @property
     def finished(self) -> bool:
-        """True once nothing but usage can come."""
-        return self._done
+        """True once nothing but usage can come: at the end mark, or a finish reason that is no failure."""
+        return self._done or (bool(self._finish) and self._finish not in _FAILED)
 
     def _choice(self, choice: Json, deltas: list[Delta]) -> None:
         delta = choice.get("delta")

@@ -14,9 +14,10 @@ from hookloop_hookspecs.messages import Part
 
 from .identity import Identity
 from .ids import WireIds
+from .media import Unsendable, file_address, file_name, image_address, left_out, pdf, sound, told
 from .profile import matches
 from .values import Json, dumps, mapping, utf8
-from .wire_text import NO_VISION, arguments, clean, data_url, joined, omitted, tool_name
+from .wire_text import NO_VISION, arguments, clean, joined, omitted, tool_name
 
 
 class ChatHistory:
@@ -114,27 +115,34 @@ class ChatHistory:
         return [self._part(part) for part in kept]
 
     def _part(self, part: Part) -> Json:
-        if isinstance(part, Image):
-            return self._image(part)
-        if isinstance(part, File):
-            return self._file(part)
+        if isinstance(part, Image | File):
+            return self._seen(part)
         if isinstance(part, Opaque):
             return mapping(clean(part.value))
         return {"type": "text", "text": utf8(part.text) if isinstance(part, Text) else ""}
 
+    def _seen(self, part: Image | File) -> Json:
+        """An image or a file; a text that says what stood here where the server would refuse it."""
+        try:
+            return self._image(part) if isinstance(part, Image) else self._file(part)
+        except Unsendable as why:
+            return {"type": "text", "text": left_out(part, why)}
+
     def _image(self, part: Image) -> Json:
         if not self._identity.vision:
             return {"type": "text", "text": NO_VISION}
-        return {"type": "image_url", "image_url": {"url": data_url(part)}}
+        return {"type": "image_url", "image_url": {"url": image_address(part, self._profile.image_types)}}
 
     def _file(self, part: File) -> Json:
-        if not self._profile.files or not part.data:
-            return {"type": "text", "text": f"[File: {utf8(part.url)}]" if part.url else omitted(part)}
-        if part.media_type.startswith("audio/"):
-            kind = part.media_type.removeprefix("audio/").replace("mpeg", "mp3")
-            return {"type": "input_audio", "input_audio": {"data": part.data, "format": kind}}
-        name = utf8(part.name) or f"file.{part.media_type.rpartition('/')[2]}"
-        return {"type": "file", "file": {"filename": name, "file_data": data_url(part)}}
+        if address := file_address(part):
+            return {"type": "text", "text": f"[File: {address}]"}
+        if (text := told(part)) is not None:
+            return {"type": "text", "text": text}
+        if not self._profile.files:
+            return {"type": "text", "text": omitted(part)}
+        if heard := sound(part):
+            return {"type": "input_audio", "input_audio": {"data": heard.data, "format": heard.format}}
+        return {"type": "file", "file": {"filename": file_name(part), "file_data": pdf(part)}}
 
     def _assistant(self, message: Message) -> Json:
         text = joined(message.content)

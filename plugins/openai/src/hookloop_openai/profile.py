@@ -48,7 +48,8 @@ class Profile:
     - `parallel_field`, `usage_option`, `seed`: whether `parallel_tool_calls`, `stream_options`, `seed` are known.
     - `strict_tools`: tools that ask for it get a strict schema; `inline_refs`: schemas are sent without references.
     - `structured`: structured output by a JSON schema, also beside tools; `allowed_tools`: tools can be narrowed by
-      `tool_choice`; `vision`, `files`: whether images and other files are taken (a placeholder is sent where not).
+      `tool_choice`; `vision`, `files`: whether images and other files are taken (a placeholder is sent where not);
+      `image_types`: the media types of images that are.
 
     What goes back to where it came from:
     - `reasoning_field`: the key for reasoning ("" sends none); `reasoning_with_content`: also beside text;
@@ -92,6 +93,7 @@ class Profile:
     allowed_tools: bool = False
     vision: bool = True
     files: bool = False
+    image_types: str = r"image/(jpeg|png|gif|webp)$"
     reasoning_field: Literal["", "reasoning_content", "reasoning"] = ""
     reasoning_with_content: bool = True
     reasoning_filler: str = ""
@@ -206,6 +208,7 @@ _ALL: Final = (
         one_system=True,
         one_call=True,
         inline_refs=True,
+        image_types="image/",
         reasoning_field="reasoning",
     ),
     Profile(
@@ -219,6 +222,7 @@ _ALL: Final = (
         after_tool="I have the results.",
         user_first="Go on.",
         inline_refs=True,
+        image_types="image/",
         reasoning_field="reasoning_content",
         reasoning_with_content=False,
     ),

@@ -79,6 +79,8 @@ class Reader:
         try:
             value = parsed(data)
         except ValueError:
+            if self.finished:
+                return  # the reply is whole; only its usage may be lost
             raise self._failing.stream("an event is not JSON", partial=self.partial(), headers=self._headers) from None
         if has_error(value) or event.name == "error":
             raise self._failing.answered(value, None, self._headers, self.partial())

@@ -16,8 +16,9 @@ from hookloop_hookspecs.messages import Part
 from .answered import Answered
 from .identity import Identity
 from .ids import WireIds
+from .media import Unsendable, document, file_address, file_name, image_address, left_out
 from .values import Json, dumps, mapping, sequence, utf8
-from .wire_text import NO_VISION, arguments, clean, data_url, joined, omitted, tool_name
+from .wire_text import NO_VISION, arguments, clean, joined, omitted, tool_name
 
 LONGEST_ID: Final = 64
 CUSTOM: Final = "custom_tool_call"
@@ -78,23 +79,31 @@ class ResponsesHistory:
         return [self._part(part) for part in parts]
 
     def _part(self, part: Part) -> Json:
-        if isinstance(part, Image):
-            if not self._identity.vision:
-                return {"type": "input_text", "text": NO_VISION}
-            return {"type": "input_image", "detail": "auto", "image_url": data_url(part)}
-        if isinstance(part, File):
-            return self._file(part)
+        if isinstance(part, Image | File):
+            return self._seen(part)
         if isinstance(part, Opaque):
             return self._opaque(part)
         return {"type": "input_text", "text": utf8(part.text) if isinstance(part, Text) else ""}
 
+    def _seen(self, part: Image | File) -> Json:
+        """An image or a file; a text that says what stood here where the server would refuse it."""
+        try:
+            return self._image(part) if isinstance(part, Image) else self._file(part)
+        except Unsendable as why:
+            return {"type": "input_text", "text": left_out(part, why)}
+
+    def _image(self, part: Image) -> Json:
+        if not self._identity.vision:
+            return {"type": "input_text", "text": NO_VISION}
+        address = image_address(part, self._profile.image_types)
+        return {"type": "input_image", "detail": "auto", "image_url": address}
+
     def _file(self, part: File) -> Json:
         if not self._profile.files:
             return {"type": "input_text", "text": omitted(part)}
-        if part.url and not part.data:
-            return {"type": "input_file", "file_url": utf8(part.url)}
-        name = utf8(part.name) or f"file.{part.media_type.rpartition('/')[2]}"
-        return {"type": "input_file", "filename": name, "file_data": data_url(part)}
+        if address := file_address(part):
+            return {"type": "input_file", "file_url": address}
+        return {"type": "input_file", "filename": file_name(part), "file_data": document(part)}
 
     def _result(self, result: ToolResult) -> Json:
         wire = self._ids.result(result.call_id)

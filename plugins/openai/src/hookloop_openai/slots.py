@@ -1,7 +1,8 @@
 """Which call a piece of a tool call belongs to, for every way in which servers number them.
 
-A new id opens a call, and so does a name without an id where the open call's arguments are complete; else the index
-decides, else the last open call. Ids and names may come once, repeated, late, empty or never.
+A new id opens a call, and so does a name without an id where the open call's arguments are complete; for another name
+than the open call's, none at all are complete too. Else the index decides, else the last open call. Ids and names may
+come once, repeated, late, empty, in pieces or never.
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ from typing import Any
 from hookloop_hookspecs import CallDelta, ToolCall, json_text
 
 from .ids import short_id
-from .values import Json, is_object, mapping, parsed, string, utf8, whole
+from .values import Json, is_json, is_object, mapping, parsed, string, utf8, whole
 
 
 @dataclass(slots=True)
@@ -38,8 +39,18 @@ class Slot:
         return self.extra.get("type") == "custom"
 
     def complete(self) -> bool:
-        """True where the arguments are an object that has been closed."""
-        return bool(self.pieces) and self.pieces[-1].rstrip().endswith("}") and is_object(self.raw)
+        """True where the arguments are an object that has been closed, be it inside a JSON string."""
+        if not self.pieces or not self.pieces[-1].rstrip().endswith(("}", '"')):
+            return False
+        return is_object(unwrapped(self.raw))
+
+    def ended(self) -> bool:
+        """True where no arguments have come, or a whole JSON value of any kind."""
+        return not self.raw.strip() or is_json(self.raw)
+
+    def continues_name(self, id: str, piece: str) -> bool:
+        """True where a name that differs is a piece of this call's: its id says so, or it alone has one so far."""
+        return bool(self.id) and not self.raw.strip() and (id == self.id or not piece.strip())
 
     def repeats(self, id: str, piece: str) -> bool:
         """True where the server says the whole call again."""
@@ -111,10 +122,10 @@ def _is_another(slot: Slot, id: str, name: str, piece: str) -> bool:
         return bool(name) or not slot.pieces or slot.complete()
     if not name:
         return False
-    if name == slot.name and (not piece or slot.repeats(id, piece)):
-        return False
-    begins = not piece or piece.lstrip().startswith("{")
-    return begins and slot.complete()
+    begins = piece.lstrip().startswith(("{", '"'))
+    if slot.name not in ("", name):
+        return not slot.continues_name(id, piece) and (begins or slot.ended())
+    return begins and slot.complete() and not slot.repeats(id, piece)
 
 
 def _piece(function: Json) -> str:

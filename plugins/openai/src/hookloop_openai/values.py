@@ -54,6 +54,15 @@ def whole(value: object) -> int | None:
     return value if isinstance(value, int) and not isinstance(value, bool) else None
 
 
+def is_json(text: str) -> bool:
+    """True where the text is one whole JSON value."""
+    try:
+        parsed(text)
+    except ValueError:
+        return False
+    return True
+
+
 def is_object(text: str) -> bool:
     """True where the text is a JSON object, complete, nothing behind it, and without NaN or Infinity."""
     if not text.rstrip().endswith("}"):

@@ -7,7 +7,7 @@ import re
 from collections.abc import Iterable
 from typing import Final
 
-from hookloop_hookspecs import File, Image, Part, Text, ToolCall, json_text
+from hookloop_hookspecs import File, Part, Text, ToolCall, json_text
 
 from .values import Json, is_object, mapping, parsed, utf8
 
@@ -29,11 +29,6 @@ def arguments(call: ToolCall) -> str:
 def tool_name(name: str) -> str:
     """The name as servers take it. Models do call tools by names that no server would take back."""
     return _NO_NAME.sub("_", name)[:64] or "unknown"
-
-
-def data_url(part: Image | File) -> str:
-    """The part's address: its own, or its bytes as a data URL."""
-    return utf8(part.url) or f"data:{part.media_type};base64,{part.data}"
 
 
 def omitted(part: File) -> str:
