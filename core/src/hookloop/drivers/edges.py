@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import asyncio
 import inspect
+import threading
 from collections.abc import Awaitable, Callable
-from typing import Any
+from typing import Any, TypeVar
 
+from hookloop.dispatch import Awaiting, words
 from hookloop.engine.effects import Done
-from hookloop.hooks import Awaiting
 from hookloop_hookspecs import ModelRequest, Reply
 
 from .base import last_reply, whole
@@ -19,6 +20,37 @@ def cancelled() -> bool:
     """Was this task cancelled from outside? If not, a CancelledError is somebody's own doing, and an error like any other."""
     task = asyncio.current_task()
     return task is not None and task.cancelling() > 0
+
+
+T = TypeVar("T")
+
+
+async def contained(work: Awaitable[T]) -> T:
+    """Wait for somebody else's coroutine, whose failure may not end the event loop that it shares with others.
+
+    Raises its exceptions, and a `RuntimeError` with the cause in place of `SystemExit` and the like: those would end the loop.
+    A real cancel passes. So does a Ctrl-C, which arrives in the main thread alone: elsewhere it is the coroutine's own doing.
+    """
+    task = _current()
+    try:
+        return await work
+    except (Exception, asyncio.CancelledError):
+        raise
+    except BaseException as error:
+        closed = (
+            isinstance(error, GeneratorExit) and _current() is not task
+        )  # this coroutine itself, by whoever dropped it
+        pressed = isinstance(error, KeyboardInterrupt) and threading.current_thread() is threading.main_thread()
+        if closed or pressed:
+            raise
+        raise RuntimeError(f"it raised {words(error)}") from error
+
+
+def _current() -> asyncio.Task[Any] | None:
+    try:
+        return asyncio.current_task()
+    except RuntimeError:  # no event loop runs here any more
+        return None
 
 
 async def aplay(
@@ -50,7 +82,7 @@ async def awaited(step: Awaiting) -> Any:
     limit = asyncio.timeout(step.timeout)
     try:
         async with limit:
-            return await step.awaitable
+            return await contained(step.awaitable)
     except TimeoutError:
         if limit.expired():
             raise TimeoutError(f"no answer within {step.timeout:g} s") from None
@@ -72,13 +104,13 @@ class Held:
 
     async def _hold(self) -> None:
         try:
-            await _maybe(self.toolset.open())
+            await contained(_called(self.toolset.open))
         except BaseException as error:
             self._opened.set_exception(error)
             return
         self._opened.set_result(None)
         await self._leave.wait()
-        await _maybe(self.toolset.close())
+        await contained(_called(self.toolset.close))
 
     @classmethod
     async def open(cls, toolset: Any) -> Held:
@@ -93,7 +125,9 @@ class Held:
         await self._task
 
 
-async def _maybe(value: Any) -> None:
+async def _called(door: Callable[[], Any]) -> None:
+    """Call a function that may be async; whatever it raises comes out of here."""
+    value = door()
     if inspect.isawaitable(value):
         await value
 

@@ -44,24 +44,27 @@ class Workers:
         self._closed = False
 
     def submit(self, run: Callable[[], Any], what: str) -> Task:
-        """Call `run` on a thread, in a copy of the caller's context. It must not raise."""
+        """Call `run` on a thread, in a copy of the caller's context. It should not raise: nobody here waits for what it does;
+        where it does, that is told as any thread's unhandled exception is. Raises `RuntimeError` where there can be no thread.
+        """
         task = Task(run, what)
         with self._lock:
             if self._closed:
                 raise RuntimeError("the agent is closed")
-            self._queued += 1
             nested = threading.current_thread() in self._threads  # a tool that runs an agent must not wait for itself
             room = nested or len(self._threads) - len(self._given_up) < self._limit
-            if self._queued > self._idle and room:
+            if self._queued >= self._idle and room:
                 self._spawn()
+            self._queued += 1
         self._tasks.put(task)
         return task
 
     def _spawn(self) -> None:
+        """One more thread; counted once it runs. It waits for the lock, which is held here."""
         thread = threading.Thread(target=self._serve, name="hookloop-worker", daemon=True)
+        thread.start()
         self._threads.add(thread)
         self._idle += 1
-        thread.start()
 
     def _serve(self) -> None:
         while True:
@@ -74,7 +77,7 @@ class Workers:
                 break
             if not self._begins(task):
                 continue
-            task.context.run(task.run)
+            _run(task)
             if not self._returned(task):
                 break
         with self._lock:
@@ -107,10 +110,10 @@ class Workers:
                 task.given_up = True
                 return False
             if len(self._given_up) < GIVEN_UP:
-                task.given_up = True
-                self._given_up.add(task)
                 if self._queued > self._idle:
                     self._spawn()
+                task.given_up = True
+                self._given_up.add(task)
             return True
 
     @property
@@ -130,3 +133,12 @@ class Workers:
         for thread in threads:
             thread.join(max(0.0, until - monotonic()))
         return self.running_on
+
+
+def _run(task: Task) -> None:
+    """One call. Whatever it raises is not its thread's end: others may wait for that thread."""
+    try:
+        task.context.run(task.run)
+    except BaseException as error:
+        told = (type(error), error, error.__traceback__, threading.current_thread())
+        threading.excepthook(threading.ExceptHookArgs(told))
