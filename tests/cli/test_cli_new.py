@@ -51,6 +51,12 @@ def test_it_is_typed(hookloop: Hookloop, kind: str) -> None:
     assert "Success" in check(made(hookloop, kind), "mypy", "src", "tests")
 
 
+def test_a_folder_that_cannot_be_made_is_told(hookloop: Hookloop) -> None:
+    hookloop.write("", "file")
+    done = hookloop("new", "plugin", "hlnew", "--into", "file")
+    assert (done.code, done.err) == (2, "error: file/hookloop-hlnew: cannot be written: Not a directory\n")
+
+
 def test_the_plugin_is_ten_lines(hookloop: Hookloop) -> None:
     source = made(hookloop, "plugin") / "src/hookloop_hlnew/__init__.py"
     assert len([line for line in source.read_text("utf-8").splitlines() if line.strip()]) <= 10
@@ -71,6 +77,7 @@ def test_it_says_what_to_do_next(hookloop: Hookloop) -> None:
         "hookloop-hlnew is ready. Next:",
         "  pip install -e hookloop-hlnew",
         "  hookloop plugins enable hlnew",
+        "  hookloop check hlnew",
     ]
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import subprocess
 import sys
 import tomllib
@@ -65,6 +66,30 @@ def test_config_show_as_json(hookloop: Hookloop) -> None:
 
 def test_config_schema_is_the_schema(hookloop: Hookloop) -> None:
     assert json.loads(hookloop("config", "schema").out) == schema()
+
+
+def test_a_command_that_is_not_installed_says_what_to_install(
+    hookloop: Hookloop, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sys, "path", [path for path in sys.path if "site-packages" not in path])
+    done = hookloop("demo")
+    assert (done.code, done.err) == (2, "error: command 'demo' is not installed; pip install hookloop-booking\n")
+
+
+@pytest.mark.parametrize(
+    ("words", "completions"),
+    [
+        ("hookloop plugins enable prompt-", ["prompt-log"]),
+        ("hookloop plugins disable trace --hook before_t", ["before_turn", "before_tool"]),
+        ("hookloop check anthr", ["anthropic"]),
+        ("hookloop conv", ["conversations"]),
+    ],
+)
+def test_a_shell_completes_commands_plugins_and_hooks(words: str, completions: list[str]) -> None:
+    asked = {"_HOOKLOOP_COMPLETE": "complete_bash", "COMP_WORDS": words, "COMP_CWORD": str(words.count(" "))}
+    command = [sys.executable, "-c", "import sys; sys.argv = ['hookloop']; from hookloop.cli import main; main()"]
+    done = subprocess.run(command, env={**os.environ, **asked}, capture_output=True, text=True, timeout=60)
+    assert done.stdout.split() == completions
 
 
 def test_another_file_may_be_named(hookloop: Hookloop, tmp_path: Path) -> None:

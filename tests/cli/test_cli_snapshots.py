@@ -126,7 +126,6 @@ order = ["guard", "desk"]
 
 [plugins.desk]
 [plugins.recaller]
-[plugins.broken]
 
 [plugins.guard]
 hooks.review_answer = false
@@ -134,6 +133,7 @@ hooks.review_answer = false
 [plugins.quiet]
 enabled = false
 """
+BROKEN_TOML = f"strict = false\n{TOML}\n[plugins.broken]\n"
 WIDE_TOML = f'model = "script:wide"\n[plugins.desk]\n[plugins."提醒"]\n[plugins.{LONG}]\n'
 FAR = "/".join(["a-folder-whose-name-is-long"] * 4)
 WIDTHS = (80, 140)
@@ -156,7 +156,9 @@ PARTS = ("notes", "vault", "memory", "script", "other", "third")
 TALK = ("Trains to Shanghai?", "Buy the second.", "y", "And now?", "/quit")
 CASES = {
     "plugins": Case(
-        ["plugins"], [*PLUGINS, *PARTS, "acme-kit", "acme-more", "register_tools", "next_instructions", "review_answer"]
+        ["plugins"],
+        [*PLUGINS, *PARTS, "acme-kit", "acme-more", "register_tools", "next_instructions", "review_answer"],
+        toml=BROKEN_TOML,
     ),
     "explain": Case(
         ["explain", "Which trains go to Shanghai tomorrow, and is there one with a seat by the window?"],
@@ -175,7 +177,10 @@ CASES = {
 }
 WIDE = {
     "plugins-far": Case(
-        ["--config", f"{FAR}/hookloop.toml", "plugins"], [*PLUGINS, *PARTS], file=f"{FAR}/hookloop.toml"
+        ["--config", f"{FAR}/hookloop.toml", "plugins"],
+        [*PLUGINS, *PARTS],
+        toml=BROKEN_TOML,
+        file=f"{FAR}/hookloop.toml",
     ),
     "explain-wide": Case(
         ["explain", "明天去上海的火车，" * 12 + "👩‍🚀" * 3], ["提醒.recall", f"{LONG}.before_turn"], toml=WIDE_TOML

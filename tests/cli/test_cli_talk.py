@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 PARTS = '''
 import sys, threading
 from hookloop.testing import ScriptedProvider, call, say, reply
-from hookloop_hookspecs import ProviderError, hookimpl, tool
+from hookloop_hookspecs import ProviderError, Retry, hookimpl, tool
 
 def slow(request):
     print("WAITING", flush=True)
@@ -35,6 +35,7 @@ SCRIPTS = {
     "fails": lambda: [call("look", {"what": "nothing"}), say("Gone.")],
     "echo": lambda: [echo] * 9,
     "broken": lambda: [ProviderError("no luck, api_key=sk-abcdef123456", provider="hlscript", status=500)],
+    "flaky": lambda: [ProviderError(text, provider="hlscript") for text in ("not now", "not yet")] + [say("At last.")],
     "endless": lambda: [call("look", {"what": "it"})] * 9,
     "pay": lambda: [call("pay", {"amount": 5}), say("Settled.")],
     "slow": lambda: [slow, echo, echo],
@@ -59,6 +60,11 @@ def pay(amount: int) -> str:
     """Pay."""
     return f"paid {amount}"
 
+class Retries:
+    @hookimpl
+    def on_model_error(self):
+        return Retry()
+
 class Tools:
     @hookimpl
     def register_tools(self):
@@ -72,7 +78,10 @@ class Tools:
 
 @pytest.fixture(autouse=True)
 def site(distribute: Distribute, hookloop: Hookloop) -> Path:
-    groups = {"hookloop.providers": {"hlscript": "hl_talk:Script"}, "hookloop.plugins": {"hltools": "hl_talk:Tools"}}
+    groups = {
+        "hookloop.providers": {"hlscript": "hl_talk:Script"},
+        "hookloop.plugins": {"hltools": "hl_talk:Tools", "hlretry": "hl_talk:Retries"},
+    }
     hookloop.write("[plugins.hltools]\n")
     return distribute("hl-talk", groups, {"hl_talk": PARTS})
 
@@ -115,8 +124,9 @@ ENDS = [
     (["hlscript:broken"], 1, "error: no luck, api_key=[redacted]"),
     (["hlscript:endless"], 3, "limit (rounds)"),
     (["hlscript:pay"], 4, ""),
-    (["hlnone:x"], 2, "provider prefix 'hlnone': is not known"),
-    ([""], 2, "error: no model is given"),
+    (["hlnone:x"], 2, "error: option --model: provider prefix 'hlnone': is not known"),
+    (["opnai:x"], 2, "error: option --model: provider prefix 'opnai': is not known; did you mean 'openai'?"),
+    ([""], 2, "error: no model is given; write model = "),
 ]
 
 
@@ -129,6 +139,16 @@ def test_the_exit_code_says_how_it_ended(
     assert done.code == code
     assert words in done.err
     assert "sk-abc" not in done.err
+
+
+def test_a_failed_attempt_is_told_where_the_turn_goes_on(hookloop: Hookloop) -> None:
+    hookloop.write("[plugins.hlretry]\n")
+    done = hookloop("run", "-m", "hlscript:flaky", "Go")
+    assert (done.code, done.out) == (0, "At last.\n"), done.err
+    assert [line for line in done.err.splitlines() if "attempt" in line] == [
+        "attempt 1 failed: not now",
+        "attempt 2 failed: not yet",
+    ]
 
 
 def test_the_environment_is_left_as_it_was(hookloop: Hookloop) -> None:
@@ -160,6 +180,11 @@ def test_a_chat_says_which_conversation_it_is(hookloop: Hookloop) -> None:
     assert second.startswith("conversation chat-")
 
 
+def test_an_unknown_command_of_a_chat_is_told(hookloop: Hookloop) -> None:
+    done = hookloop("chat", "-m", "hlscript:echo", stdin="/bogus words\n")
+    assert lines(done.out)[0] == "there is no command /bogus"
+
+
 def test_a_chat_ends_with_its_input(hookloop: Hookloop) -> None:
     assert lines(hookloop("chat", "-m", "hlscript:echo", stdin="one\n").out) == ["You said: one"]
 
@@ -167,6 +192,7 @@ def test_a_chat_ends_with_its_input(hookloop: Hookloop) -> None:
 def test_a_chat_survives_a_failing_turn(hookloop: Hookloop) -> None:
     done = hookloop("chat", "-m", "hlscript:broken", stdin="one\n/new\n/quit\n")
     assert done.code == 0
+    assert "attempt 1" not in done.out, "a failure is told once"
     assert lines(done.out)[0] == "ProviderError: no luck, api_key=[redacted]"
 
 

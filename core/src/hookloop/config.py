@@ -209,12 +209,18 @@ class Config(Table):
         return self.where("provider", option) if own else self.where("providers", prefix, option)
 
 
-def load_config(path: Path | str | None, environ: Mapping[str, str], start: Path | None = None) -> Config:
+def load_config(
+    path: Path | str | None,
+    environ: Mapping[str, str],
+    start: Path | None = None,
+    options: Mapping[str, tuple[str, Any]] | None = None,
+) -> Config:
     """The configuration of a file and the environment.
 
     Arguments: `path`, a TOML file (a `pyproject.toml` is read at `[tool.hookloop]`); None: the file that
     `HOOKLOOP_CONFIG` names, else the nearest from `start` (default: the working directory) upwards, else none.
-    `environ` overrides it: `HOOKLOOP_MODEL`, `HOOKLOOP_LIMITS__ROUNDS`, … Raises `ConfigError` with file, line, fault
+    `environ` overrides it: `HOOKLOOP_MODEL`, `HOOKLOOP_LIMITS__ROUNDS`, …; and `options` of a command line override both,
+    each with its key and value: `{"--model": ("model", "openai:gpt-4.1")}`. Raises `ConfigError` with file, line, fault
     and nearest right name.
     """
     chosen = path or environ.get(f"{PREFIX}CONFIG") or find(start or Path.cwd())
@@ -223,6 +229,8 @@ def load_config(path: Path | str | None, environ: Mapping[str, str], start: Path
     for name, keys, text in overrides(environ, _may_be_ours):
         used = put(data, keys, text if _is_text(keys) else value_of(text))
         variables[used] = name
+    for name, (key, value) in (options or {}).items():
+        variables[put(data, (key,), value)] = name
     return _validated(data, Source(source.path, source.text, source.prefix, variables), environ)
 
 

@@ -24,7 +24,7 @@ class Source:
     """Where a configuration came from.
 
     `path` is its file (None: given by a program); `text` the file's; `prefix` the table in it that is ours; `variables`
-    the environment variables that were applied, by key path.
+    the environment variables, and options of the command line, that were applied, by key path.
     """
 
     path: Path | None = None
@@ -36,7 +36,8 @@ class Source:
         """The place of a key for people: `hookloop.toml:7`, or the environment variable that set it."""
         for length in range(len(keys), 0, -1):
             if keys[:length] in self.variables:
-                return f"environment variable {self.variables[keys[:length]]}"
+                name = self.variables[keys[:length]]
+                return f"option {name}" if name.startswith("-") else f"environment variable {name}"
         if self.path is None:
             return "config"
         line = line_of(self.text, self.prefix + keys)
@@ -79,7 +80,12 @@ def _text(path: Path) -> str:
     try:
         return path.read_text("utf-8")
     except (OSError, UnicodeDecodeError) as error:
-        raise ConfigError(f"{shown(path)}: cannot be read: {error}") from error
+        raise ConfigError(f"{shown(path)}: cannot be read: {reason(error)}") from error
+
+
+def reason(error: Exception) -> str:
+    """Why a file cannot be read, without its path, which whoever says it names."""
+    return getattr(error, "strerror", None) or str(error)
 
 
 def overrides(environ: Mapping[str, str], known: Callable[[str], bool]) -> Iterator[tuple[str, tuple[str, ...], str]]:

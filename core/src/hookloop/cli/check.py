@@ -70,7 +70,10 @@ def check(
     target: Annotated[
         str,
         typer.Argument(
-            help="A plugin's name, a memory's URL, a provider's prefix (or prefix:model), or a distribution's folder."
+            help="A plugin's name, a memory's URL, a provider's prefix (or prefix:model), or a distribution's folder.",
+            autocompletion=lambda incomplete: [
+                name for group in KINDS for name in available(group) if name.startswith(incomplete)
+            ],
         ),
     ],
     option: Annotated[
@@ -210,7 +213,7 @@ def _unmade(target: Target, error: ConfigError) -> Line:
 def _memory(target: Target, _loaded: object) -> Iterator[Line]:
     url, of = target.text, target.of
     if not url.startswith(f"{target.name}:"):
-        yield Line(of, "keeps what it is given", "skip", "give a URL to try it, for example of an empty database")
+        yield Line(of, "keeps what it is given", "skip", f"give a URL that may be written to: {target.name}:…")
         return
 
     def make(_closed: Any = None) -> Any:

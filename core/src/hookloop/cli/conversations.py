@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from datetime import datetime
 from pathlib import Path
 from typing import Annotated
@@ -12,13 +13,15 @@ from typing import Annotated
 import typer
 from rich.console import Console
 
+from hookloop.config_file import reason
 from hookloop.keeper import Keeper
+from hookloop.names import nearest
 from hookloop_hookspecs import ConfigError, Message
 from hookloop_hookspecs.codec import dump_message
 
 from .config_commands import AsJson, current
 from .keeper import open_keeper
-from .terminal import clean, one_line, out, print_json
+from .terminal import clean, one_line, out, print_json, writing
 
 app = typer.Typer(help="List, show, export, import, delete and fork conversations.", no_args_is_help=True)
 
@@ -45,7 +48,7 @@ def show_list(scope: Scope = "", as_json: AsJson = False) -> None:
 @app.command()
 def show(conversation: Id, scope: Scope = "", as_json: AsJson = False) -> None:
     """Print a conversation's messages, and where each came from."""
-    with open_keeper(current(), scope) as keeper:
+    with open_keeper(current(), scope) as keeper, _hinted(keeper, conversation):
         messages = keeper.messages(conversation)
     if as_json:
         print_json([json.loads(dump_message(message)) for message in messages])
@@ -62,12 +65,13 @@ def export(
     scope: Scope = "",
 ) -> None:
     """Write a conversation as JSON lines: every entry of its log."""
-    with open_keeper(current(), scope) as keeper:
+    with open_keeper(current(), scope) as keeper, _hinted(keeper, conversation):
         text = keeper.export(conversation)
     if file is None:
         sys.stdout.write(text)
     else:
-        file.write_text(text, "utf-8")
+        with writing(file):
+            file.write_text(text, "utf-8")
 
 
 @app.command("import")
@@ -89,7 +93,7 @@ def fork(
     scope: Scope = "",
 ) -> None:
     """Copy a conversation, whole or up to an entry, to go on differently."""
-    with open_keeper(current(), scope) as keeper:
+    with open_keeper(current(), scope) as keeper, _hinted(keeper, conversation):
         keeper.fork(conversation, new, at)
         _stored(keeper, new)
 
@@ -103,16 +107,29 @@ def delete(
     """Delete a conversation whole."""
     if not yes:
         typer.confirm(f"Delete conversation {one_line(conversation)}?", abort=True)
-    with open_keeper(current(), scope) as keeper:
+    with open_keeper(current(), scope) as keeper, _hinted(keeper, conversation):
         if not keeper.delete(conversation):
             raise ConfigError(f"there is no conversation {conversation!r} in {keeper.name}")
+
+
+@contextmanager
+def _hinted(keeper: Keeper, conversation: str) -> Iterator[None]:
+    """Adds the nearest id to an error about a conversation that is not there."""
+    try:
+        yield
+    except ConfigError as error:
+        known = [info.conversation for info in keeper.list()]
+        near = nearest(conversation, known)
+        if conversation in known or near is None:
+            raise
+        raise ConfigError(f"{error}; did you mean {near!r}?") from error
 
 
 def _text(file: Path) -> str:
     try:
         return file.read_text("utf-8")
     except (OSError, UnicodeDecodeError) as error:
-        raise ConfigError(f"{file}: cannot be read: {error}") from error
+        raise ConfigError(f"{file}: cannot be read: {reason(error)}") from error
 
 
 def _stored(keeper: Keeper, conversation: str) -> None:

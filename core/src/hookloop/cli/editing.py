@@ -12,6 +12,8 @@ from tomlkit.items import Table
 
 from hookloop.config_file import FILE, PROJECT
 
+from .terminal import writing
+
 
 def switch(path: Path | None, name: str, hooks: Iterable[str], on: bool, *, stays_off: bool = False) -> Path:
     """Switch a plugin, or only `hooks` of it, on or off in a configuration file.
@@ -32,7 +34,8 @@ def switch(path: Path | None, name: str, hooks: Iterable[str], on: bool, *, stay
         _switch_hooks(plugin, chosen, on)
     else:
         plugin["enabled"] = on
-    file.write_text(tomlkit.dumps(document), "utf-8")
+    with writing(file):
+        file.write_text(tomlkit.dumps(document), "utf-8")
     return file
 
 

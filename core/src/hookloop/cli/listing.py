@@ -10,7 +10,8 @@ from itertools import groupby
 from rich.cells import cell_len
 from rich.console import Console
 
-from hookloop.discovery import PartReport, PluginReport
+from hookloop.discovery import MEMORY, PROVIDERS, PartReport, PluginReport
+from hookloop.discovery.installed import SHIPPED
 
 from .terminal import joined, labelled, one_line, padded, wrapped
 
@@ -70,11 +71,13 @@ def show_all(console: Console, listed: Listed) -> None:
         wrapped(console, "none is installed; hookloop new plugin NAME makes one", 0, "dim")
     elif not any(row.state == "on" for row in plugins):
         wrapped(console, "none is on; hookloop plugins enable NAME switches one on", 0, "dim")
-    for title, rows in (("memories", stores), ("providers", models)):
+    for title, rows, group in (("memories", stores, MEMORY), ("providers", models, PROVIDERS)):
         console.print()
         _section(console, title, rows, columns)
-    told = {report.why for report in listed.all}
-    for words in (error for error in listed.errors if error not in told):
+        if not rows:
+            wrapped(console, f"none is installed; for example: pip install {next(iter(SHIPPED[group]))}", 0, "dim")
+    told = tuple(report.why for report in listed.all if report.why)
+    for words in (error for error in listed.errors if not error.endswith(told)):
         labelled(console, "error:", words, 0, "", "bold red")
 
 

@@ -6,10 +6,12 @@ import os
 import sys
 from importlib.metadata import version
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
+from typer.core import TyperGroup
 
+from hookloop.discovery import COMMANDS, distribution_for
 from hookloop_hookspecs import ConfigError, HookloopError
 from hookloop_hookspecs.redact import redact
 
@@ -24,9 +26,20 @@ EPILOG = (
 )
 
 
+class Program(TyperGroup):
+    """Says which distribution brings a command that is not there."""
+
+    def get_command(self, ctx: Any, cmd_name: str) -> Any:
+        """The command of that name, if there is one. Raises `ConfigError` where it has only to be installed."""
+        found = super().get_command(ctx, cmd_name)
+        if found is None and (made := distribution_for(COMMANDS, cmd_name)):
+            raise ConfigError(f"command {cmd_name!r} is not installed; pip install {made}")
+        return found
+
+
 def make_app() -> typer.Typer:
     """The program with the commands that are installed now."""
-    app = typer.Typer(name="hookloop", epilog=EPILOG, no_args_is_help=True, pretty_exceptions_enable=False)
+    app = typer.Typer(name="hookloop", cls=Program, epilog=EPILOG, no_args_is_help=True, pretty_exceptions_enable=False)
     app.callback()(_options)
     talk.add_to(app)
     explain.add_to(app)

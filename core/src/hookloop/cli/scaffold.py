@@ -17,7 +17,7 @@ from hookloop.config import variable_for
 from hookloop.discovery import MEMORY, PLUGINS, PROVIDERS, Group, available
 from hookloop_hookspecs import ConfigError
 
-from .terminal import out
+from .terminal import out, writing
 
 app = typer.Typer(help="Make a new distribution: a plugin, a provider or a memory.", no_args_is_help=True)
 
@@ -35,6 +35,7 @@ class Kind:
     description: str
     imports: tuple[str, ...] = ()
     next_step: str = ""
+    check: str = "hookloop check {name}"
 
 
 PLUGIN: Final = Kind(
@@ -43,7 +44,13 @@ PLUGIN: Final = Kind(
 PROVIDER: Final = Kind(
     "provider", PROVIDERS, "Asks a model over HTTP.", ("pydantic>=2.10",), 'hookloop run --model {name}:MODEL "Hello"'
 )
-STORE: Final = Kind("memory", MEMORY, "Keeps conversations in files.", next_step='memory = ["{name}:folder"]')
+STORE: Final = Kind(
+    "memory",
+    MEMORY,
+    "Keeps conversations in files.",
+    next_step='write into hookloop.toml: memory = ["{name}:folder"]',
+    check="hookloop check {name}:try-out",
+)
 
 
 @app.command("plugin")
@@ -70,20 +77,27 @@ def _make(kind: Kind, name: str, into: Path) -> None:
     folder = into / f"hookloop-{name}"
     if folder.exists():
         raise ConfigError(f"{folder} exists already")
-    for path, text in rendered(kind, name):
-        file = folder / path
-        file.parent.mkdir(parents=True, exist_ok=True)
-        file.write_text(text, "utf-8")
+    with writing(folder):
+        for path, text in rendered(kind, name):
+            file = folder / path
+            file.parent.mkdir(parents=True, exist_ok=True)
+            file.write_text(text, "utf-8")
     _tell(kind, name, folder)
 
 
 def _check(kind: Kind, name: str) -> None:
     if not re.fullmatch(r"[a-z][a-z0-9]*(-[a-z0-9]+)*", name) or len(name) > LONGEST:
         rule = f"small letters, digits and single dashes, at most {LONGEST}"
-        raise ConfigError(f"{name!r} is no name for a distribution: {rule}")
+        raise ConfigError(f"{name!r} is no name for a distribution: {rule}{_instead(name)}")
     found = available(kind.group).get(name)
     if found is not None:
         raise ConfigError(f"{kind.word} {name!r} is installed already, from {found.distribution} {found.version}")
+
+
+def _instead(name: str) -> str:
+    """A name like it that would do, as a hint."""
+    plain = re.sub(r"[^a-z0-9]+", "-", re.sub(r"(?<=[a-z0-9])(?=[A-Z])", "-", name).lower()).strip("-")
+    return f"; for example {plain!r}" if re.match("[a-z]", plain) and len(plain) <= LONGEST else ""
 
 
 def rendered(kind: Kind, name: str) -> Iterator[tuple[str, str]]:
@@ -118,5 +132,5 @@ def _fill(template: str, words: dict[str, str]) -> str:
 
 
 def _tell(kind: Kind, name: str, folder: Path) -> None:
-    step = kind.next_step.format(name=name)
-    out().print(f"{folder} is ready. Next:\n  pip install -e {folder}\n  {step}", markup=False, soft_wrap=True)
+    steps = (f"pip install -e {folder}", kind.next_step.format(name=name), kind.check.format(name=name))
+    out().print("\n  ".join((f"{folder} is ready. Next:", *steps)), markup=False, soft_wrap=True)

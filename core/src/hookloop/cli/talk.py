@@ -24,6 +24,9 @@ if TYPE_CHECKING:
     from hookloop.drivers.sync import SyncRun
 
 EXIT_CODES: Final = {"done": 0, "failed": 1, "stopped": 3, "limit": 3, "suspended": 4, "cancelled": 130}
+NO_MODEL: Final = (
+    'no model is given; write model = "openai:gpt-4.1" or another into hookloop.toml, or give --model openai:gpt-4.1'
+)
 PROMPT: Final = "› "
 HELP: Final = "/quit ends, /new starts another, Ctrl-C cancels the turn"
 
@@ -64,8 +67,10 @@ def open_agent(model: str | None = None) -> Agent:
     """The agent of the configuration. Raises `ConfigError`."""
     from hookloop import Agent  # only commands that talk load the engine
 
-    override = {"HOOKLOOP_MODEL": model} if model else {}
-    return Agent(config=load_config(None, {**os.environ, **override}))
+    config = load_config(None, os.environ, options={"--model": ("model", model)} if model else {})
+    if not config.model:
+        raise ConfigError(NO_MODEL)
+    return Agent(config=config)
 
 
 def new_conversation() -> str:
@@ -94,6 +99,8 @@ class Chat:
                 self.conversation = new_conversation()
                 self._help()
             elif line.startswith("/"):
+                if line != "/help":
+                    wrapped(self.console, f"there is no command {line.split()[0]}", 0, "yellow")
                 self._help()
             elif line:
                 self._say(line)

@@ -6,13 +6,18 @@ import json
 import os
 import re
 import sys
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from dataclasses import asdict, is_dataclass
+from pathlib import Path
 from typing import Any, Literal
 
 from rich.cells import cell_len, chop_cells, set_cell_size
 from rich.console import Console
 from rich.text import Text
+
+from hookloop.config_file import reason
+from hookloop_hookspecs import ConfigError
 
 CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]")
 
@@ -165,6 +170,15 @@ class Flow:
 def labelled(console: Console, label: str, text: str, indent: int, style: str = "dim", mark: str = "") -> None:
     """Print `label  text`, further lines below the text."""
     wrapped(console, text, indent, style, label, mark)
+
+
+@contextmanager
+def writing(path: Path) -> Iterator[None]:
+    """Says which file or folder cannot be written, in place of what Python says. Raises `ConfigError`."""
+    try:
+        yield
+    except OSError as error:
+        raise ConfigError(f"{path}: cannot be written: {reason(error)}") from error
 
 
 def print_json(value: Any) -> None:

@@ -7,6 +7,8 @@ from typing import Annotated
 
 import typer
 
+from hookloop.config_file import reason
+from hookloop.names import nearest
 from hookloop.trace import Traced, read_trace
 from hookloop_hookspecs import ConfigError
 
@@ -40,9 +42,13 @@ def show(
 def _lines(file: Path, turn: str | None) -> list[Traced]:
     try:
         with file.open(encoding="utf-8") as stream:
-            lines = [line for line in read_trace(stream, str(file)) if turn in (None, line.turn)]
+            everything = list(read_trace(stream, str(file)))
     except OSError as error:
-        raise ConfigError(f"{file}: cannot be read: {error}") from error
+        raise ConfigError(f"{file}: cannot be read: {reason(error)}") from error
+    if not everything:
+        raise ConfigError(f"{file}: is empty")
+    lines = [line for line in everything if turn in (None, line.turn)]
     if not lines:
-        raise ConfigError(f"{file}: no turn {turn!r}" if turn else f"{file}: is empty")
+        near = nearest(str(turn), {line.turn for line in everything}) or everything[-1].turn
+        raise ConfigError(f"{file}: no turn {turn!r}; there is for example {near!r}")
     return lines

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from functools import cache
 from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias
 
-from hookloop.names import suggest
+from hookloop.names import nearest, suggest
 from hookloop_hookspecs import ConfigError
 
 if TYPE_CHECKING:
@@ -191,9 +191,18 @@ def _duplicate(group: Group, points: Iterable[EntryPoint]) -> Problem:
 
 
 def _missing(group: Group, name: str, known: Iterable[str]) -> Problem:
-    made = distribution_for(group, name)
-    cause = f"is not installed; pip install {made}" if made else f"is not known{suggest(name, known)}"
-    return Problem(name, group, "", "", cause)
+    return Problem(name, group, "", "", absent(group, name, known))
+
+
+def absent(group: Group, name: str, known: Iterable[str]) -> str:
+    """Why a name that is not `known` is not there: what to install, or the nearest name."""
+    if made := distribution_for(group, name):
+        return f"is not installed; pip install {made}"
+    hint = suggest(name, known)
+    ours = {name: made for made, names in SHIPPED[group].items() for name in names}
+    if "did you mean" not in hint and (near := nearest(name, ours)):
+        return f"is not known; did you mean {near!r}? pip install {ours[near]}"
+    return f"is not known{hint}"
 
 
 def _problem(found: Found, cause: str, error: BaseException | None = None) -> Problem:

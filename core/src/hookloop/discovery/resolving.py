@@ -71,7 +71,7 @@ def split(reference: str, profiles: Mapping[str, Any] | None = None) -> tuple[st
     if colon or reference in available(PROVIDERS) or reference in (profiles or {}):
         return prefix, model
     if not reference:
-        raise ConfigError('no model is given; write for example model = "openai:gpt-4.1"')
+        raise ConfigError('no model is given; write for example model = "openai:gpt-4.1" in hookloop.toml')
     raise ConfigError(f"model {reference!r} has no provider; write for example 'openai:{reference}'")
 
 
