@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from hookloop.testing import call, say, think
-from hookloop.testing.server import Sse, StrictServer, ant
+from hookloop.testing.server import DONE, Cut, Sse, StrictServer, ant
 from hookloop_hookspecs import (
     Image,
     Message,
@@ -320,6 +320,24 @@ def test_stream_without_its_terminal_event(streaming: Any, asking: Asking) -> No
     assert (raised.value.kind, raised.value.retryable) == ("stream", True)
     assert raised.value.partial is not None
     assert raised.value.partial.text == "hi"
+
+
+@pytest.mark.parametrize("how", ["reset", "close", "eof"])
+@pytest.mark.parametrize("rest", [": still here\n\n", 'data: {"type":"respon'])
+def test_F15_what_breaks_behind_the_terminal_event_does_not_matter(
+    streaming: Any, asking: Asking, how: Any, rest: str
+) -> None:
+    with StrictServer([Cut(Sse([done(0, message("hi")), ended(response()), rest, DONE]), after=3, how=how)]) as server:
+        assert streaming.ask(server, model=MODEL).reply.text == "hi"
+
+
+@pytest.mark.parametrize("how", ["reset", "close", "eof"])
+def test_F15_items_that_are_done_are_no_reply_without_the_terminal_event(
+    streaming: Any, asking: Asking, how: Any
+) -> None:
+    cut = Cut(Sse([done(0, message("hi")), ended(response())]), after=1, how=how)
+    with StrictServer([cut]) as server, pytest.raises(ProviderError):
+        streaming.ask(server, model=MODEL)
 
 
 @pytest.mark.parametrize("status", ["queued", "in_progress"])

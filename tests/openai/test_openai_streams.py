@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
@@ -9,7 +10,7 @@ from typing import Any
 import pytest
 
 from hookloop.testing import call, say, think
-from hookloop.testing.server import DONE, Cut, ErrorEvent, Fail, Raw, Sse, StrictServer, calls, chunk, tc
+from hookloop.testing.server import DONE, Cut, Delay, ErrorEvent, Fail, Raw, Sse, StrictServer, calls, chunk, tc
 from hookloop_hookspecs import Message, ModelRequest, Opaque, ProviderError, Reply, Text, Thinking, ToolCall, ToolSpec
 
 TOOLS = tuple(
@@ -86,6 +87,57 @@ def test_B04_parallel_calls_without_ids_get_different_ones(way: Any, asking: Ask
     assert [made.raw for made in reply.calls] == ['{"q":"a"}', '{"q":"b"}']
     assert len({made.id for made in reply.calls}) == 2
     assert all(made.id for made in reply.calls)
+
+
+NOW, F = ("now", "{}"), ("f", '{"a":1}')
+
+
+@pytest.mark.parametrize("id", ["", None])
+@pytest.mark.parametrize("index", [0, None])
+@pytest.mark.parametrize(
+    ("pieces", "found"),
+    [
+        ([("now", ""), ("f", "")], [NOW, ("f", "{}")]),
+        ([("now", None), ("f", '{"a":1}')], [NOW, F]),
+        ([("now", " "), ("f", '{"a":1}')], [NOW, F]),
+        ([("now", ""), ("f", ""), (None, '{"a":1}')], [NOW, F]),
+        ([("now", ""), ("f", '{"a"'), ("f", ":1}")], [NOW, F]),
+        ([("f", '{"a":1}'), ("now", ""), ("f", '{"a":1}')], [F, NOW, F]),
+        ([("f", '"{\\"a\\":1}"'), ("now", "")], [F, NOW]),
+        ([("f", '"{\\"a\\":1}"'), ("f", '"{\\"a\\":1}"')], [F, F]),
+        ([("f", '["x"]'), ("now", "")], [("f", '["x"]'), NOW]),
+        ([("now", "null"), ("f", '{"a":1}')], [("now", "null"), F]),
+        ([("f", '{"a":"b"c"}'), ("f2", '{"a":1}')], [("f", '{"a":"b"c"}'), ("f2", '{"a":1}')]),
+    ],
+)
+def test_F11_calls_without_ids_are_told_apart_by_their_names(
+    streaming: Any, asking: Asking, index: int | None, id: str | None, pieces: list[Any], found: list[Any]
+) -> None:
+    reply = asked(streaming, asking, ended(*(calls(tc(index, id, name, args)) for name, args in pieces)))
+    assert [(made.name, made.raw) for made in reply.calls] == found
+    assert len({made.id for made in reply.calls}) == len(found)
+
+
+def test_F11_a_call_with_an_id_and_one_without_are_two(streaming: Any, asking: Asking) -> None:
+    reply = asked(streaming, asking, ended(calls(tc(0, "c1", "now", "")), calls(tc(0, "", "f", '{"a":1}'))))
+    assert [(made.name, made.raw) for made in reply.calls] == [NOW, F]
+
+
+@pytest.mark.parametrize("again", ["c1", "", None])
+def test_F11_a_name_in_pieces_is_one_call_under_its_first(streaming: Any, asking: Asking, again: str | None) -> None:
+    pieces = [tc(0, "c1", "read", ""), tc(0, again, "_file", ""), tc(0, None, None, '{"p":1}')]
+    assert told(asked(streaming, asking, ended(*map(calls, pieces)))) == [("c1", "read", '{"p":1}')]
+
+
+@pytest.mark.parametrize("id", ["c1", "", None])
+def test_F11_a_name_in_every_delta_is_one_call(streaming: Any, asking: Asking, id: str | None) -> None:
+    pieces = [tc(0, "c1", "f", ""), tc(0, id, "f", ""), tc(0, id, "f", '{"p"'), tc(0, id, "f", ":1}"), tc(0, id, "f")]
+    assert told(asked(streaming, asking, ended(*map(calls, pieces)))) == [("c1", "f", '{"p":1}')]
+
+
+def test_F11_a_name_behind_the_arguments_is_that_calls(streaming: Any, asking: Asking) -> None:
+    pieces = [tc(0, "c1", "", '{"p":1}'), tc(0, "", "f", "")]
+    assert told(asked(streaming, asking, ended(*map(calls, pieces)))) == [("c1", "f", '{"p":1}')]
 
 
 def test_made_ids_are_the_same_in_both_transports_and_differ_between_rounds(ways: Any, asking: Asking) -> None:
@@ -224,6 +276,52 @@ def test_B17_end_mark_without_finish_reason_needs_whole_calls(streaming: Any, as
 
 def test_B17_finish_reason_without_end_mark_is_an_end(streaming: Any, asking: Asking) -> None:
     assert asked(streaming, asking, [chunk({"content": "hi"}), chunk({}, "stop")]).text == "hi"
+
+
+USAGE = chunk({}) | {"choices": [], "usage": {"prompt_tokens": 3, "completion_tokens": 2}}
+
+
+@pytest.mark.parametrize("how", ["reset", "close", "eof"])
+@pytest.mark.parametrize("after", [2, 3])
+def test_F15_a_reply_is_whole_with_its_finish_reason(streaming: Any, asking: Asking, how: Any, after: int) -> None:
+    script = Cut(Sse([calls(tc(0, "c1", "f", "{}")), chunk({}, "tool_calls"), USAGE, DONE]), after=after, how=how)
+    with StrictServer([script]) as server:
+        reply = streaming.ask(server, with_tools(asking)).reply
+    assert (told(reply), reply.stop) == ([("c1", "f", "{}")], "calls")
+    assert reply.usage.input == (None if after == 2 else 3)
+
+
+@pytest.mark.parametrize("rest", ['data: {"choi', 'data: {"choices":[],"usage":{"prompt_tokens":3', "data: ?\n\n"])
+def test_F15_a_rest_that_is_broken_costs_the_usage_alone(streaming: Any, asking: Asking, rest: str) -> None:
+    reply = asked(streaming, asking, [chunk({"content": "hi"}), chunk({}, "stop"), rest])
+    assert (reply.text, reply.stop) == ("hi", "end")
+    assert (reply.usage.input, reply.usage.output, reply.usage.total) == (None, None, None)
+
+
+def test_F15_usage_behind_a_broken_event_counts(streaming: Any, asking: Asking) -> None:
+    events = [chunk({"content": "hi"}), chunk({}, "stop"), "data: {?\n\n", USAGE, DONE]
+    assert asked(streaming, asking, events).usage.input == 3
+
+
+def test_F15_silence_behind_the_finish_reason_costs_the_usage_alone(streaming: Any, asking: Asking) -> None:
+    gate = threading.Event()
+    with StrictServer([Delay(gate, Sse([chunk({"content": "hi"}), chunk({}, "stop"), DONE]), after=2)]) as server:
+        reply = streaming.ask(server, idle_timeout=0.2).reply
+        gate.set()
+    assert (reply.text, reply.stop) == ("hi", "end")
+
+
+def test_F15_what_the_server_calls_an_error_stays_one_behind_the_finish_reason(streaming: Any, asking: Asking) -> None:
+    events = [chunk({"content": "hi"}), chunk({}, "stop"), {"error": {"message": "withdrawn", "code": 500}}]
+    with StrictServer([Sse(events)]) as server, pytest.raises(ProviderError, match="withdrawn"):
+        streaming.ask(server)
+
+
+@pytest.mark.parametrize("how", ["reset", "close"])
+def test_F15_a_finish_that_says_the_server_gave_up_is_no_end(streaming: Any, asking: Asking, how: Any) -> None:
+    script = Cut(Sse([chunk({"content": "hi"}), chunk({}, "error"), USAGE]), after=2, how=how)
+    with StrictServer([script]) as server, pytest.raises(ProviderError):
+        streaming.ask(server)
 
 
 @pytest.mark.parametrize("how", ["reset", "close", "eof"])

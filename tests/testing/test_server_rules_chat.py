@@ -51,7 +51,19 @@ def closed(required: list[str], **more: Any) -> Json:
     return {"type": "object", "properties": properties, "required": required, "additionalProperties": False}
 
 
-IMAGE = {"type": "image_url", "image_url": {"url": "data:image/png;base64,iVBORw0KGgo="}}
+def picture(url: str = "data:image/png;base64,iVBORw0KGgo=") -> Json:
+    return {"type": "image_url", "image_url": {"url": url}}
+
+
+def file(data: str = "data:application/pdf;base64,JVBERg==") -> Json:
+    return {"type": "file", "file": {"filename": "a", "file_data": data}}
+
+
+def sound(format: str = "mp3", data: str = "AAAA") -> Json:
+    return {"type": "input_audio", "input_audio": {"format": format, "data": data}}
+
+
+IMAGE = picture()
 FORMAT = {"type": "json_schema", "json_schema": {"name": "out", "strict": True, "schema": closed(["a", "b"])}}
 
 RULES: dict[str, tuple[Json, Json]] = {
@@ -64,6 +76,14 @@ RULES: dict[str, tuple[Json, Json]] = {
     ),
     "content_null": (ask(user("x"), says(None), user("y")), looped(answer())),
     "content_part": (looped(answer(content=[IMAGE])), ask(user([{"type": "text", "text": "see"}, IMAGE]))),
+    "image": (
+        ask(user([picture("data:image/png;base64,!!!")])),
+        ask(user([IMAGE, picture("https://x.example/a.png")])),
+    ),
+    "file": (
+        ask(user([file("data:text/plain;base64,AAAA")])),
+        ask(user([file(), sound(), {"type": "file", "file": {"file_id": "file-1"}}])),
+    ),
     "empty_array": (ask(tools=[]), ask(tools=[tool()])),
     "call_shape": (looped(answer(), calls=(call(id=""),)), looped(answer())),
     "call_twice": (
@@ -245,6 +265,13 @@ FURTHER: list[tuple[str, Json]] = [
     ("content_null", looped(answer(content=None))),
     ("content_part", ask(user({"text": "x"}))),
     ("content_part", ask(user([{"type": "image_url", "image_url": "http://x"}]))),
+    ("image", ask(user([picture("data:image/bmp;base64,AAAA")]))),
+    ("image", ask(user([picture("data:image/png;base64,")]))),
+    ("image", ask(user([picture("a.png")]))),
+    ("file", ask(user([file("JVBERg==")]))),
+    ("file", ask(user([file("data:application/pdf;base64,?")]))),
+    ("file", ask(user([sound("ogg")]))),
+    ("file", ask(user([sound(data="?")]))),
     ("content_part", ask({"role": "system", "content": [IMAGE]}, user("x"))),
     ("empty_array", ask(user([]))),
     ("empty_array", ask(user("x"), says("y", tool_calls=[]), user("z"))),
@@ -265,6 +292,11 @@ FURTHER: list[tuple[str, Json]] = [
     ("temperature", ask(model="gpt-5-mini", temperature=0.7)),
     ("tools_effort", ask(model="gpt-5.6", tools=[tool()])),
 ]
+
+
+def test_copies_of_the_api_know_other_types_of_images_but_no_broken_ones() -> None:
+    assert check_chat(ask(user([picture("data:image/bmp;base64,AAAA")])), "vllm") == []
+    assert [found.rule for found in check_chat(ask(user([picture("data:image/bmp;base64,?")])), "vllm")] == ["image"]
 
 
 @pytest.mark.parametrize(("rule", "body"), FURTHER)

@@ -55,6 +55,13 @@ def thought(words: str = "hm", signature: str = "s") -> Json:
     return {"type": "thinking", "thinking": words, "signature": signature}
 
 
+def document(**source: Any) -> Json:
+    return {"type": "document", "source": source}
+
+
+PDF = {"type": "base64", "media_type": "application/pdf", "data": "JVBERg=="}
+
+
 def image(media_type: str = "image/png", data: str = PIXEL) -> Json:
     return {"type": "image", "source": {"type": "base64", "media_type": media_type, "data": data}}
 
@@ -99,7 +106,11 @@ RULES: dict[str, tuple[Json, Json]] = {
         ask(user("x"), says(text("y", parsed=1)), user("z")),
         ask(user("x"), says(text("y", citations=None)), user("z")),
     ),
-    "image": (ask(user(image("image/bmp"))), ask(user(image("image/webp")))),
+    "image": (ask(user(image("image/bmp"))), ask(user(image("image/png"), image("image/webp", "AAAA")))),
+    "document": (
+        looped(result(content=[document(**{**PDF, "data": "!!!"})])),
+        looped(result(content=[document(**PDF), document(type="text", media_type="text/plain", data="a")])),
+    ),
     "prefill": (ask(user("x"), says("Sure:")), ask(user("x"), says("Sure:"), model=HAIKU)),
     "prefill_space": (ask(user("x"), says("Sure: "), model=HAIKU), ask(user("x"), says(text("a ")), user("y"))),
     "prefill_thinking": (
@@ -253,6 +264,12 @@ FURTHER: list[tuple[str, Json]] = [
     ("block_role", ask(user(use()))),
     ("image", looped(result(content=[image(data="not base64!")]))),
     ("image", ask(user({"type": "image", "source": {"type": "path"}}))),
+    ("image", ask(user(image("image/jpeg")))),
+    ("image", ask(user({"type": "image", "source": {"type": "url", "url": "data:image/png;base64,AAAA"}}))),
+    ("document", ask(user(document(**{**PDF, "media_type": "text/plain"})))),
+    ("document", ask(user(document(type="text", media_type="text/csv", data="a")))),
+    ("document", ask(user(document(type="url", url="a.pdf")))),
+    ("document", ask(user(document(type="path")))),
     ("sampling", ask(model=OPUS, temperature=0.5)),
     ("cache_max", ask(user(*[text("x", **MARK)] * 4), **MARK)),
     ("cache_empty", ask(user(text("a"), text(" ", **MARK)))),

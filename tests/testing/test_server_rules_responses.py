@@ -36,6 +36,22 @@ def output(call_id: Any = "c1", value: Any = "ok", **more: Any) -> Json:
     return {"type": "function_call_output", "call_id": call_id, "output": value, **more}
 
 
+def asks(kind: str, **more: Any) -> Json:
+    return {"type": f"{kind}_call", "call_id": "c1", "status": "completed", **more}
+
+
+def answers(kind: str, **more: Any) -> Json:
+    return {"type": f"{kind}_call_output", "call_id": "c1", "output": [], "status": "completed", **more}
+
+
+def picture(url: str = "data:image/png;base64,iVBORw0KGgo=") -> Json:
+    return {"type": "input_image", "image_url": url}
+
+
+def file(data: str = "data:application/pdf;base64,JVBERg==") -> Json:
+    return {"type": "input_file", "filename": "a", "file_data": data}
+
+
 def reasoning(id: str = "rs_1", **more: Any) -> Json:
     return {"type": "reasoning", "id": id, "summary": [], "encrypted_content": "secret", **more}
 
@@ -66,6 +82,14 @@ RULES: dict[str, tuple[Json, Json]] = {
     "content_part": (
         ask(user([{"type": "text", "text": "x"}])),
         ask(user([{"type": "input_text", "text": "x"}]), said(), user()),
+    ),
+    "image": (
+        ask(user(), call(), output(value=[picture("data:image/png;base64,!!!")])),
+        ask(user([picture(), picture("https://x.example/a.png")])),
+    ),
+    "file": (
+        ask(user([file("data:application/zip;base64,AAAA")])),
+        ask(user([file(), {"type": "input_file", "file_url": "https://x.example/a.pdf"}])),
     ),
     "call_id_long": (ask(user(), call("c" * 65), output("c" * 65)), ask(user(), call("c" * 64), output("c" * 64))),
     "item_id": (ask(user(), call(id="c1"), output()), ask(user(), call(id="fc_1"), output())),
@@ -144,7 +168,19 @@ FURTHER: list[tuple[str, Json]] = [
     ("item_id", ask(user(), said(id="chatcmpl_1"), user())),
     ("item_twice", ask(user(), reasoning(), call(), output(), reasoning(), said(), user())),
     ("call_twice", ask(user(), call(), output(), output())),
+    ("image", ask(user([picture("data:image/bmp;base64,AAAA")]))),
+    ("image", ask(user([picture("data:image/png;base64,")]))),
+    ("image", ask(user([picture("a.png")]))),
+    ("file", ask(user([file("data:text/plain;base64,?")]))),
+    ("file", ask(user([file("JVBERg==")]))),
+    ("file", ask(user([{"type": "input_file"}]))),
     ("output_orphan", ask(user(), output(), call())),
+    ("output_orphan", ask(user(), call(), output(), answers("shell", call_id="c2"))),
+    ("output_orphan", ask(user(), call(), {**output(), "type": "custom_tool_call_output"})),
+    ("call_orphan", ask(user(), {"type": "custom_tool_call", "call_id": "c1", "name": "f", "input": ""})),
+    ("call_orphan", ask(user(), asks("shell"), output())),
+    ("call_orphan", ask(user(), answers("shell"), asks("shell"))),
+    ("item_shape", ask(user(), asks("local_shell", id="lsh_1"), answers("local_shell"))),
     ("tool_name", ask(user(), call(name="a b"), output())),
     ("choice_name", ask(tool_choice="required")),
     ("strict", ask(text={"format": {"type": "json_schema", "name": "o", "strict": True, "schema": closed("a")}})),
@@ -155,6 +191,31 @@ FURTHER: list[tuple[str, Json]] = [
 @pytest.mark.parametrize(("rule", "body"), FURTHER)
 def test_further_ways_to_break_a_rule(rule: str, body: Json) -> None:
     assert rule in [violation.rule for violation in check_responses(body)]
+
+
+VENDOR = {
+    "local_shell": ({"id": "lsh_1"}, {"id": "lsh_1", "call_id": None, "output": ""}),
+    "shell": ({}, {}),
+    "apply_patch": ({}, {"output": ""}),
+    "computer": ({}, {"output": {"type": "computer_screenshot"}}),
+    "custom_tool": ({"status": None, "name": "f", "input": ""}, {"status": None, "output": ""}),
+}
+
+
+@pytest.mark.parametrize("kind", VENDOR)
+def test_calls_of_the_vendors_tools_want_their_outputs_too(kind: str) -> None:
+    item, told = asks(kind, **VENDOR[kind][0]), answers(kind, **VENDOR[kind][1])
+    assert check_responses(ask(user(), item, told, user())) == []
+    [violation] = check_responses(ask(user(), item, user()))
+    assert violation.rule == "call_orphan"
+    assert violation.message == f"No tool output found for {kind.replace('_', ' ')} call c1."
+
+
+def test_what_the_server_ran_itself_wants_no_output() -> None:
+    search = {"type": "tool_search_call", "arguments": {}, "execution": "server"}
+    found = {"type": "tool_search_output", "tools": [], "execution": "server"}
+    assert check_responses(ask(user(), search, found, said(), user())) == []
+    assert check_responses(ask(user(), {"type": "web_search_call", "id": "ws_1"}, said(), user())) == []
 
 
 def test_what_is_not_stored_is_not_found_without_its_content() -> None:

@@ -128,8 +128,8 @@ class ResponsesHistory:
         return items
 
     def _once(self, item: Json) -> Json:
-        """The item, without an id that stands in the request already."""
-        id = str(item.get("id") or "")
+        """The item, without an id that stands in the request already; a local shell's output has the id of its call."""
+        id = str(item.get("id") or "") if item.get("type") != "local_shell_call_output" else ""
         if id in self._item_ids:
             return _without_id(item)
         self._item_ids |= {id} if id else set()

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 from .chat_view import CALL_FIELDS, MESSAGE_FIELDS, PARTS, TOP_FIELDS, ChatView, calls_of
+from .media import SOUNDS, decoded, image_url_faults, pdf_faults
 from .openai_shared import empty_array, key_faults, missing, temperature_faults, wrong_type
 from .profiles import PROFILES
 from .registry import Finding, Rulebook, fault
@@ -122,6 +123,41 @@ def _is_whole(part: Mapping[str, Any], kind: str) -> bool:
     if kind == "image_url":
         return isinstance(value, Mapping) and isinstance(value.get("url"), str)
     return isinstance(value, str if kind in ("text", "refusal") else Mapping)
+
+
+@rule("image")
+def _image(view: ChatView) -> Iterable[Finding]:
+    """Images are web addresses, or data URLs in base64; OpenAI takes four types of them."""
+    for path, part in _parts(view, "image_url"):
+        url = f"{path}.image_url.url"
+        given = part["image_url"].get("url")
+        yield from image_url_faults(str(given), url, f"Invalid image URL: '{url}'", typed=view.profile is None)
+
+
+@rule("file", "doc")
+def _file(view: ChatView) -> Iterable[Finding]:
+    """Files are PDFs in base64 or file ids, sounds are wav or mp3 in base64; copies may take other types."""
+    typed = view.profile is None
+    for path, part in _parts(view, "file"):
+        if part["file"].get("file_id") is None:
+            yield from pdf_faults(part["file"].get("file_data"), f"{path}.file.file_data", typed=typed)
+    for path, part in _parts(view, "input_audio"):
+        sound = part["input_audio"]
+        if typed and sound.get("format") not in SOUNDS:
+            text = f"Invalid value: '{sound.get('format')}'. Supported values are: 'wav' and 'mp3'."
+            yield fault(text, code="invalid_value", param=f"{path}.input_audio.format")
+        elif not decoded(sound.get("data")):
+            text = f"Invalid '{path}.input_audio.data'. Expected base64-encoded audio data."
+            yield fault(text, code="invalid_value", param=f"{path}.input_audio.data")
+
+
+def _parts(view: ChatView, kind: str) -> Iterator[tuple[str, Mapping[str, Any]]]:
+    """The parts of one type whose own field is an object, with their paths."""
+    for index, message in enumerate(view.messages):
+        content = message.get("content")
+        for at, part in enumerate(content if isinstance(content, list) else ()):
+            if isinstance(part, Mapping) and part.get("type") == kind and isinstance(part.get(kind), Mapping):
+                yield f"messages[{index}].content[{at}]", part
 
 
 @rule("empty_array")

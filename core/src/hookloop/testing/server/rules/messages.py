@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import base64
-import binascii
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
+from .media import IMAGE_TYPES, PDF, decoded, told_type
 from .messages_view import (
     ASSISTANT_ONLY,
     BETA_FIELDS,
@@ -23,7 +22,6 @@ from .registry import Finding, Rulebook, fault
 RULES: Rulebook[MessagesView] = Rulebook()
 rule = RULES.rule
 
-IMAGE_TYPES = ("image/jpeg", "image/png", "image/gif", "image/webp")
 RESULT_PARTS = ("text", "image", "document", "search_result", "tool_reference")
 
 
@@ -204,10 +202,23 @@ def _block_field(view: MessagesView) -> Iterable[Finding]:
 @rule("image", "doc")
 def _image(view: MessagesView) -> Iterable[Finding]:
     """Images are base64 of four media types, or a URL or file id."""
-    for line, index, block in view.placed("image", "tool_result"):
-        for image in (block, *_parts(block)):
-            if image.get("type") == "image":
-                yield from (f"{line.path}.content.{index}.image.source.{why}" for why in _image_faults(image))
+    for path, image in _media(view, "image"):
+        yield from (f"{path}.source.{why}" for why in _image_faults(image.get("source")))
+
+
+@rule("document", "doc")
+def _document(view: MessagesView) -> Iterable[Finding]:
+    """Documents are PDFs in base64, plain text, content blocks, or a URL or file id."""
+    for path, document in _media(view, "document"):
+        yield from (f"{path}.source.{why}" for why in _document_faults(document.get("source")))
+
+
+def _media(view: MessagesView, wanted: str) -> Iterator[tuple[str, Block]]:
+    """The blocks of one kind with their paths, in messages and in tool results."""
+    for line, index, block in view.placed(wanted, "tool_result"):
+        for part in (block, *_parts(block)):
+            if part.get("type") == wanted:
+                yield f"{line.path}.content.{index}.{wanted}", part
 
 
 def _parts(block: Block) -> Iterator[Block]:
@@ -216,22 +227,44 @@ def _parts(block: Block) -> Iterator[Block]:
         yield from (part for part in content if isinstance(part, dict))
 
 
-def _image_faults(image: Block) -> Iterator[str]:
-    source = image.get("source")
+def _image_faults(source: Any) -> Iterator[str]:
     kind = source.get("type") if isinstance(source, Mapping) else None
     if not isinstance(source, Mapping) or kind not in ("base64", "url", "file"):
         yield f"type: Input tag '{kind}' does not match any of the expected tags: 'base64', 'url', 'file'"
     elif kind == "base64" and source.get("media_type") not in IMAGE_TYPES:
         yield "base64.media_type: Input should be 'image/jpeg', 'image/png', 'image/gif' or 'image/webp'"
-    elif kind == "base64" and not _is_base64(source.get("data")):
+    elif kind == "base64":
+        yield from _pixel_faults(source)
+    elif kind == "url":
+        yield from _url_faults(source)
+
+
+def _pixel_faults(source: Mapping[str, Any]) -> Iterator[str]:
+    raw = decoded(source.get("data"))
+    if not raw:
         yield "base64: invalid base64 data"
+    elif told_type(raw) not in ("", source["media_type"]):
+        yield f"base64.data: Image does not match the provided media type {source['media_type']}"
 
 
-def _is_base64(data: Any) -> bool:
-    try:
-        return bool(base64.b64decode(data, validate=True))
-    except (binascii.Error, ValueError, TypeError):
-        return False
+def _url_faults(source: Mapping[str, Any]) -> Iterator[str]:
+    if not str(source.get("url")).lower().startswith(("https://", "http://")):
+        yield "url.url: Invalid URL"
+
+
+def _document_faults(source: Any) -> Iterator[str]:
+    kind = source.get("type") if isinstance(source, Mapping) else None
+    if not isinstance(source, Mapping) or kind not in ("base64", "text", "content", "url", "file"):
+        known = "'base64', 'content', 'file', 'text', 'url'"
+        yield f"type: Input tag '{kind}' does not match any of the expected tags: {known}"
+    elif kind == "base64" and source.get("media_type") != PDF:
+        yield "base64.media_type: Input should be 'application/pdf'"
+    elif kind == "base64" and not decoded(source.get("data")):
+        yield "base64: invalid base64 data"
+    elif kind == "text" and (source.get("media_type") != "text/plain" or not isinstance(source.get("data"), str)):
+        yield "text.media_type: Input should be 'text/plain'"
+    elif kind == "url":
+        yield from _url_faults(source)
 
 
 @rule("prefill")

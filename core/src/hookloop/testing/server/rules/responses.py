@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any
 
+from .media import document_faults, image_url_faults
 from .openai_shared import (
     key_faults,
     length_faults,
@@ -21,9 +23,15 @@ from .responses_view import (
     ITEM_FIELDS,
     MOVED,
     OUTPUTS,
+    TOLD,
     TOP_FIELDS,
+    JsonObject,
     ResponsesView,
+    is_output,
+    keys_of,
     kind_of,
+    wants_output,
+    words,
 )
 
 RULES: Rulebook[ResponsesView] = Rulebook()
@@ -140,6 +148,10 @@ def _item_shape(view: ResponsesView) -> Iterable[Finding]:
     needs = {
         "function_call": ("call_id", "name"),
         "function_call_output": ("call_id", "output"),
+        "local_shell_call_output": ("id", "output"),
+        "shell_call_output": ("call_id", "output"),
+        "apply_patch_call_output": ("call_id", "status"),
+        "computer_call_output": ("call_id", "output"),
         "reasoning": ("summary",),
         "message": ("content",),
         "item_reference": ("id",),
@@ -167,7 +179,7 @@ def _content_part(view: ResponsesView) -> Iterable[Finding]:
     """An assistant's parts are output parts, those of others and of outputs are input parts."""
     for index, item in enumerate(view.items):
         kind = kind_of(item)
-        content = item.get("content") if kind == "message" else item.get("output") if kind in OUTPUTS else None
+        content = item.get("content") if kind == "message" else item.get("output") if kind in TOLD else None
         said = kind == "message" and item.get("role") == "assistant"
         known = ASSISTANT_PARTS if said else INPUT_PARTS
         for at, part in enumerate(content if isinstance(content, list) else ()):
@@ -177,6 +189,35 @@ def _content_part(view: ResponsesView) -> Iterable[Finding]:
                 path = f"input[{index}].{'content' if kind == 'message' else 'output'}[{at}]"
                 text = f"Invalid value: '{found}'. Supported values are: {listed}."
                 yield fault(text, code="invalid_value", param=path)
+
+
+@rule("image")
+def _image(view: ResponsesView) -> Iterable[Finding]:
+    """Images are web addresses, or data URLs in base64 of four types."""
+    for path, part in _parts(view, "input_image"):
+        if part.get("image_url") is not None:
+            url = f"{path}.image_url"
+            yield from image_url_faults(str(part["image_url"]), url, f"Invalid '{url}'")
+
+
+@rule("file", "doc")
+def _file(view: ResponsesView) -> Iterable[Finding]:
+    """Files are data URLs in base64 of the listed types, web addresses or file ids."""
+    for path, part in _parts(view, "input_file"):
+        if part.get("file_data") is not None:
+            yield from document_faults(part["file_data"], f"{path}.file_data")
+        elif part.get("file_id") is None and part.get("file_url") is None:
+            yield missing(f"{path}.file_id")
+
+
+def _parts(view: ResponsesView, wanted: str) -> Iterator[tuple[str, Mapping[str, Any]]]:
+    """The parts of one type, in messages and in outputs, with their paths."""
+    for index, item in enumerate(view.items):
+        name = "content" if kind_of(item) == "message" else "output"
+        content = item.get(name) if name == "content" or kind_of(item) in TOLD else None
+        for at, part in enumerate(content if isinstance(content, list) else ()):
+            if isinstance(part, Mapping) and part.get("type") == wanted:
+                yield f"input[{index}].{name}[{at}]", part
 
 
 @rule("call_id_long", "seen")
@@ -203,8 +244,9 @@ def _item_id(view: ResponsesView) -> Iterable[Finding]:
 
 @rule("item_twice")
 def _item_twice(view: ResponsesView) -> Iterable[Finding]:
-    """No item's id stands twice in the input and its chain."""
-    for key in doubled(str(item["id"]) for item in (*view.chain, *view.items) if item.get("id")):
+    """No item's id stands twice in the input and its chain (a local shell's output has the id of its call)."""
+    items = [item for item in (*view.chain, *view.items) if kind_of(item) != "local_shell_call_output"]
+    for key in doubled(str(item["id"]) for item in items if item.get("id")):
         text = f"Duplicate item found with id {key}. Remove duplicate items from your input and try again."
         yield fault(text, param="input")
 
@@ -212,21 +254,20 @@ def _item_twice(view: ResponsesView) -> Iterable[Finding]:
 @rule("call_twice", "guess")
 def _call_twice(view: ResponsesView) -> Iterable[Finding]:
     """No two calls, and no two outputs, of one call id."""
+    items = [item for item in (*view.chain, *view.resolved()) if item.get("call_id") is not None]
     for kinds in (CALLS, OUTPUTS):
-        for key in doubled(
-            str(item.get("call_id")) for item in (*view.chain, *view.resolved()) if kind_of(item) in kinds
-        ):
+        for key in doubled(str(item["call_id"]) for item in items if kind_of(item) in kinds):
             yield fault(f"Duplicate item found with call_id {key}.", param="input")
 
 
 @rule("call_orphan")
 def _call_orphan(view: ResponsesView) -> Iterable[Finding]:
-    """Every call, also of the chain, has an output behind it."""
+    """Every call, also of the chain and of the vendor's own tools, has its output behind it."""
     items = [*view.chain, *view.resolved()]
-    last = {str(item.get("call_id")): at for at, item in enumerate(items) if kind_of(item) in OUTPUTS}
+    last = {pair: at for at, item in enumerate(items) if is_output(item) for pair in _pairs(item)}
     for at, item in enumerate(items):
-        if kind_of(item) in CALLS and last.get(str(item.get("call_id")), -1) < at:
-            text = f"No tool output found for function call {item.get('call_id')}."
+        if wants_output(item) and all(last.get((CALLS[kind_of(item)], key), -1) < at for key in keys_of(item)):
+            text = f"No tool output found for {words(kind_of(item))} {item.get('call_id')}."
             yield fault(text, param="input")
 
 
@@ -235,13 +276,18 @@ def _output_orphan(view: ResponsesView) -> Iterable[Finding]:
     """Every output has its call before it, in the input or the chain."""
     if view.known is None and view.body.get("previous_response_id"):
         return  # the calls are in a chain that nobody here knows
-    called = {str(item.get("call_id")) for item in view.chain if kind_of(item) in CALLS}
+    called = {pair for item in view.chain if wants_output(item) for pair in _pairs(item)}
     for item in view.resolved():
-        if kind_of(item) in CALLS:
-            called.add(str(item.get("call_id")))
-        elif kind_of(item) in OUTPUTS and str(item.get("call_id")) not in called:
-            text = f"No tool call found for function call output with call_id {item.get('call_id')}."
+        if wants_output(item):
+            called |= _pairs(item)
+        elif is_output(item) and not any((OUTPUTS[kind_of(item)], key) in called for key in keys_of(item)):
+            text = f"No tool call found for {words(kind_of(item))} with call_id {item.get('call_id')}."
             yield fault(text, param="input")
+
+
+def _pairs(item: JsonObject) -> set[tuple[str, str]]:
+    """A call or an output by its type and each of its keys."""
+    return {(kind_of(item), key) for key in keys_of(item)}
 
 
 @rule("tool_shape", "doc", gate=True)

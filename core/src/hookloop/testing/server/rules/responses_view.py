@@ -67,8 +67,19 @@ ITEM_FIELDS: Mapping[str, frozenset[str]] = {
     }.items()
 }
 ID_PREFIX = {"function_call": "fc", "reasoning": "rs", "message": "msg"}
-CALLS = ("function_call", "custom_tool_call")
-OUTPUTS = ("function_call_output", "custom_tool_call_output")
+CALLS: Mapping[str, str] = {
+    "function_call": "function_call_output",
+    "custom_tool_call": "custom_tool_call_output",
+    "local_shell_call": "local_shell_call_output",
+    "shell_call": "shell_call_output",
+    "apply_patch_call": "apply_patch_call_output",
+    "computer_call": "computer_call_output",
+    "tool_search_call": "tool_search_output",
+}
+"""Items that want an output, each with the type of it. What the server ran itself it has answered itself."""
+OUTPUTS: Mapping[str, str] = {output: call for call, output in CALLS.items()}
+TOLD = ("function_call_output", "custom_tool_call_output")
+"""Outputs that are a text or input parts."""
 MADE_BY_MODEL = frozenset(kind for kind in ITEM_FIELDS if kind.endswith("_call")) | {
     "reasoning",
     "program",
@@ -126,3 +137,24 @@ def is_reference(item: Mapping[str, Any]) -> bool:
 def by_model(item: Mapping[str, Any]) -> bool:
     """Whether an item is one that a model says."""
     return kind_of(item) in MADE_BY_MODEL or (kind_of(item) == "message" and item.get("role") == "assistant")
+
+
+def keys_of(item: Mapping[str, Any]) -> set[str]:
+    """What a call and its output share: the call's id; with a local shell, whose outputs have none, also the item's."""
+    names = ("call_id", "id") if kind_of(item).startswith("local_shell") else ("call_id",)
+    return {str(item[name]) for name in names if item.get(name) is not None}
+
+
+def wants_output(item: Mapping[str, Any]) -> bool:
+    """Whether an item is a call that the client has to answer."""
+    return kind_of(item) in CALLS and item.get("execution") != "server" and bool(keys_of(item))
+
+
+def is_output(item: Mapping[str, Any]) -> bool:
+    """Whether an item is a client's answer to a call."""
+    return kind_of(item) in OUTPUTS and item.get("execution") != "server" and bool(keys_of(item))
+
+
+def words(kind: str) -> str:
+    """How error messages name a type of item."""
+    return kind.removesuffix("_output").replace("_", " ") + (" output" if kind.endswith("_output") else "")
