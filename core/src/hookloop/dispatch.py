@@ -12,7 +12,7 @@ from collections.abc import Awaitable, Callable, Generator, Iterator, Mapping, S
 from dataclasses import dataclass, field
 from typing import Any, Literal, TypeAlias
 
-from hookloop_hookspecs import HookloopError, PluginError
+from hookloop_hookspecs import HookloopError, Loaded, PluginError
 from hookloop_hookspecs.redact import bounded, redact
 from hookloop_hookspecs.verdicts import Replace
 
@@ -301,6 +301,14 @@ def stored_plainly(one: Implementation, hook: str) -> Callable[[Mapping[str, obj
             raise broken(name, hook, error) from error
 
     return call
+
+
+def loaded_of(value: Any) -> Loaded:
+    """What a memory's `load_memory` returned: a `Loaded`, entries alone, or None for nothing."""
+    if isinstance(value, Loaded):
+        return value
+    entries = tuple(value or ())
+    return Loaded(entries, len(entries))
 
 
 def broken(plugin: str, hook: str, error: Exception) -> PluginError:
