@@ -58,15 +58,17 @@ def config(*names: str, **more: Any) -> Any:
 
 
 @pytest.mark.parametrize("kind", BAD)
-def test_J10_one_plugin_that_cannot_be_loaded_hides_no_other(kind: str) -> None:
+@pytest.mark.parametrize("lenient", [True, False])
+def test_J10_one_plugin_that_cannot_be_loaded_hides_no_other(kind: str, lenient: bool) -> None:
     bad, words = f"hjbad{kind}", BAD[kind][1]
-    activation = activate(config("hjgood1", bad, "hjgood2"))
+    activation = activate(config("hjgood1", bad, "hjgood2", strict=False if lenient else None))
     assert [active.name for active in activation.active] == ["hjgood1", "hjgood2"]
     (failed,) = activation.report.failed
     assert (failed.name, failed.distribution, failed.version) == (bad, "hl-case-j", "7.1")
     assert words in failed.why
     assert bad in failed.why
-    assert activation.errors == ()
+    told = f"config: {failed.why}"
+    assert (activation.errors, activation.warnings) == (((), (told,)) if lenient else ((told,), ()))
 
 
 ODD = """
@@ -101,21 +103,36 @@ def test_J10_what_an_agent_would_refuse_is_reported_as_failed(
 def test_J10_an_agent_runs_with_the_good_ones_and_strict_raises(way: str) -> None:
     wanted = ("hjgood1", "hjbadimporterror", "hjbadsystemexit", "hjgood2")
     provider = ScriptedProvider(say("ok"))
-    with Agent(provider, config=config(*wanted)) as agent:
+    with Agent(provider, config=config(*wanted, strict=False)) as agent:
         go(agent, way, "Hello.")
+        assert [name for name in wanted if any(f"'{name}'" in text for text in agent.report.warnings)] == [*wanted[1:3]]
         assert {report.name for report in agent.report.failed} == {"hjbadimporterror", "hjbadsystemexit"}
     added = [m.origin.plugin for m in provider.requests[0].messages if m.origin.kind == "plugin"]
     assert added == ["hjgood1", "hjgood2"]
-    with pytest.raises(ConfigError) as caught:
-        Agent(ScriptedProvider(), config=config(*wanted, strict=True))
-    assert "hjbadimporterror" in str(caught.value)
-    assert "hjbadsystemexit" in str(caught.value)
+    for strict in (True, None):
+        with pytest.raises(ConfigError) as caught:
+            Agent(ScriptedProvider(), config=config(*wanted, strict=strict))
+        assert "hjbadimporterror" in str(caught.value)
+        assert "hjbadsystemexit" in str(caught.value)
 
 
-def test_J10_the_program_goes_on_too(hookloop: Hookloop) -> None:
+def test_J10_with_auto_an_agent_runs_with_the_good_ones() -> None:
+    provider = ScriptedProvider(say("ok"))
+    with Agent(provider, config={"auto": True, "plugins": {"booking": {"enabled": False}}}) as agent:
+        agent.run("Hello.")
+        failed = {report.name for report in agent.report.failed if report.name.startswith("hj")}
+    assert failed == {f"hjbad{kind}" for kind in BAD}
+    added = [m.origin.plugin for m in provider.requests[0].messages if m.origin.kind == "plugin"]
+    assert added == ["hjgood1", "hjgood2"]
+
+
+def test_J10_the_program_goes_on_too(hookloop: Hookloop, monkeypatch: pytest.MonkeyPatch) -> None:
     hookloop.write("[plugins.hjgood1]\n[plugins.hjbadsystemexit]\n[plugins.hjbadsyntax]\n[plugins.hjgood2]\n")
     done = hookloop("plugins")
-    assert done.code == 0
+    assert done.code == 2
+    monkeypatch.setenv("HOOKLOOP_STRICT", "false")
+    lenient = hookloop("plugins")
+    assert (lenient.code, lenient.out) == (0, done.out)
     for words in ("on     1.  hjgood1", "on     2.  hjgood2", "failed     hjbadsystemexit", "failed     hjbadsyntax"):
         assert words in done.out, done.out
 

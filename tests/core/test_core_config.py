@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import fields
 from pathlib import Path
 from typing import Any
 
@@ -10,7 +11,7 @@ import pytest
 
 from hookloop.config import Config, config_from, load_config, schema
 from hookloop.limits import Limits
-from hookloop_hookspecs import ConfigError, Window
+from hookloop_hookspecs import ConfigError, Settings, Window
 
 WHOLE = """
 model = "anthropic:claude-sonnet-4-6"
@@ -33,6 +34,13 @@ slack = 10
 [tools]
 workers = 4
 timeout = 2
+
+[settings]
+max_tokens = 900
+temperature = 0
+stop = ["END"]
+effort = "low"
+extra = { user = "me" }
 
 [provider]
 transport = "whole"
@@ -76,6 +84,8 @@ def test_a_whole_file_is_read(tmp_path: Path) -> None:
     assert config.limits == Limits(tool_calls=80, rounds=None, per_tool_overrides={"edit": 3}, on_breach="answer")
     assert config.window == Window(messages=40, slack=10)
     assert (config.tools.workers, config.tools.timeout) == (4, 2.0)
+    wanted = Settings(max_tokens=900, temperature=0.0, stop=("END",), effort="low", extra={"user": "me"})
+    assert config.settings == wanted
     assert config.plugins["feedback"].off == ("after_tool",)
     assert config.plugins["feedback"].options == {"tool": "edit"}
     assert (config.auto, config.strict, config.instructions) == (True, True, "Be brief.")
@@ -104,6 +114,17 @@ FAULTS = [
             "did you mean 'stop'?"
         ],
     ),
+    (
+        "[settings]\nmax_token = 5",
+        ["hookloop.toml:2: unknown key 'max_token' in settings; did you mean 'max_tokens'?"],
+    ),
+    ('[settings]\nstop = "END"', ["hookloop.toml:2: settings.stop: should be a list, not 'END'"]),
+    (
+        "[settings]\nmax_tokens = 0",
+        ["hookloop.toml:2: settings.max_tokens: should be greater than or equal to 1, not 0"],
+    ),
+    ("settings.parallel = 'no'", ["hookloop.toml:1: settings.parallel: should be true or false, not 'no'"]),
+    ('strict = "no"', ["hookloop.toml:1: strict: should be true or false, not 'no'"]),
     ("[plugins.a]\nenable = true", ["hookloop.toml:2: unknown key 'enable' in plugins.a; did you mean 'enabled'?"]),
     (
         "[plugins.a]\nhooks.after_tol = false",
@@ -158,7 +179,7 @@ def test_a_secret_in_the_file_is_refused_and_not_repeated(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, text: str, line: int, key: str, variable: str
 ) -> None:
     (told,) = refused(tmp_path, text, monkeypatch)
-    assert told == f"hookloop.toml:{line}: {key}: secrets come from the environment; set {variable}"
+    assert told == f"hookloop.toml:{line}: {key} is a secret, and those come from the environment; set {variable}"
 
 
 def test_a_program_gives_the_same_keys() -> None:
@@ -195,4 +216,7 @@ def test_the_schema_knows_every_key_and_describes_it() -> None:
     assert {"const": "none"} in limits["rounds"]["anyOf"]
     assert "null" not in json.dumps(made)
     assert made["properties"]["order"]["description"]
+    settings = made["$defs"]["SettingsTable"]["properties"]
+    assert list(settings) == [spec.name for spec in fields(Settings)]
+    assert all(table["description"] for table in settings.values())
     assert made["$defs"]["PluginTable"]["additionalProperties"] is False

@@ -35,6 +35,63 @@ def test_pyproject_counts_only_with_its_table(tmp_path: Path) -> None:
     assert config.where("limits", "rounds").endswith("pyproject.toml:6")
 
 
+@pytest.mark.parametrize(
+    "text",
+    [
+        b"# tool.hookloop is set above\n[project]\nname = 'x'\n",
+        b"[tool.hookloop-web]\nx = 1\n",
+        b"[tool]\nother = { hookloop = 1 }\n",
+        b"tool = 3\n",
+        b"[project]\nauthor = 'M\xfcller'\n",
+        b"[project\n# [tool.hookloop]\n",
+        b"[project]\nname = x y\n[tool.hookloop-web]\n",
+    ],
+)
+def test_a_project_that_is_not_ours_is_passed_over(tmp_path: Path, text: bytes) -> None:
+    put(tmp_path, "hookloop.toml", "limits.rounds = 3\n")
+    put(tmp_path / "inner", "pyproject.toml", "").write_bytes(text)
+    assert load_config(None, {}, start=tmp_path / "inner").limits.rounds == 3
+
+
+@pytest.mark.parametrize(
+    ("text", "line"),
+    [
+        ("[tool]\nhookloop.limits.rounds = 3\n", 2),
+        ('[tool."hookloop".limits]\nrounds = 3\n', 2),
+        ("tool.hookloop.limits.rounds = 3\n", 1),
+        ("[tool]\nhookloop = { limits = { rounds = 3 } }\n", 2),
+        ("\ufeff[ tool . hookloop.limits ]\nrounds = 3\n", 2),
+    ],
+)
+def test_our_table_in_a_project_may_be_written_in_any_way(tmp_path: Path, text: str, line: int) -> None:
+    put(tmp_path, "hookloop.toml", "limits.rounds = 5\n")
+    put(tmp_path / "inner", "pyproject.toml", text)
+    config = load_config(None, {}, start=tmp_path / "inner")
+    assert config.limits.rounds == 3
+    assert config.where("limits", "rounds").endswith(f"pyproject.toml:{line}")
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        (b"[tool.hookloop]\nmodel = 'M\xfcller:m'\n", "cannot be read"),
+        (b"[project]\nname = x y\n\n[tool.hookloop.limits]\nrounds = 3\n", "not valid TOML"),
+        (b"[tool]\nhookloop = 3\n", r"\[tool.hookloop\] is not a table"),
+    ],
+)
+def test_a_project_that_is_ours_and_cannot_be_read_is_an_error(tmp_path: Path, text: bytes, words: str) -> None:
+    put(tmp_path, "hookloop.toml", "limits.rounds = 3\n")
+    put(tmp_path / "inner", "pyproject.toml", "").write_bytes(text)
+    with pytest.raises(ConfigError, match=rf"pyproject\.toml: .*{words}"):
+        load_config(None, {}, start=tmp_path / "inner")
+
+
+def test_a_byte_order_mark_is_no_part_of_the_file(tmp_path: Path) -> None:
+    file = put(tmp_path, "hookloop.toml", '\ufeffmodel = "a:b"\nlimits.rounds = 3\n')
+    config = load_config(file, {})
+    assert (config.model, config.where("model")[-2:], config.limits.rounds) == ("a:b", ":1", 3)
+
+
 def test_a_fault_in_pyproject_is_told_with_its_line(tmp_path: Path) -> None:
     file = put(tmp_path, "pyproject.toml", '[project]\nname = "x"\n\n[tool.hookloop]\nmodle = "a:b"\n')
     with pytest.raises(ConfigError, match=r"pyproject\.toml:5: unknown key 'modle'; did you mean 'model'\?"):
@@ -83,13 +140,25 @@ def test_the_environment_overrides_the_file(tmp_path: Path) -> None:
         ("HOOKLOOP_MODLE", "x", "unknown key 'modle'; did you mean 'model'?"),
         ("HOOKLOOP_LIMITS__ROUND", "3", "unknown key 'round' in limits; did you mean 'rounds'?"),
         ("HOOKLOOP_LIMITS__ROUNDS", "many", "limits.rounds: should be a whole number, not 'many'"),
+        ("HOOKLOOP_LIMIT__ROUNDS", "3", "unknown key 'limit'; did you mean 'limits'?"),
+        ("HOOKLOOP_PLUGINS__A__ENABLE", "true", "unknown key 'enable' in plugins.a; did you mean 'enabled'?"),
+        ("HOOKLOOP_SETTINGS__TEMPERATUR", "1", "unknown key 'temperatur' in settings; did you mean 'temperature'?"),
         ("HOOKLOOP_AUTO", "yes", "auto: should be true or false, not 'yes'"),
     ],
 )
-def test_a_wrong_variable_is_named(tmp_path: Path, name: str, value: str, message: str) -> None:
+@pytest.mark.parametrize("text", [None, "[limits]\nrounds = 3\n[plugins.b]\n"])
+def test_a_wrong_variable_is_named(tmp_path: Path, name: str, value: str, message: str, text: str | None) -> None:
+    if text is not None:
+        put(tmp_path, "hookloop.toml", text)
     with pytest.raises(ConfigError) as caught:
         load_config(None, {name: value}, start=tmp_path)
     assert str(caught.value) == f"environment variable {name}: {message}"
+
+
+def test_a_wrong_table_of_the_file_is_the_files_fault_whatever_variables_add(tmp_path: Path) -> None:
+    file = put(tmp_path, "hookloop.toml", "\n[limit]\nrounds = 3\n")
+    with pytest.raises(ConfigError, match=r"hookloop\.toml:2: unknown key 'limit'"):
+        load_config(file, {"HOOKLOOP_LIMIT__ERRORS": "3"})
 
 
 def test_memory_urls_take_secrets_from_the_environment(tmp_path: Path) -> None:

@@ -42,6 +42,10 @@ BROKEN = {
     "assertion": ("assert 1 == 2, 'odd'", "AssertionError: odd"),
     "value": ("raise ValueError('bad')", "ValueError: bad"),
     "syntax": ("def", "SyntaxError: invalid syntax (hl_mod_bad.py, line 1)"),
+    "skip": ("import pytest\npytest.skip('no server', allow_module_level=True)", "Skipped: no server"),
+    "base": ("class Odd(BaseException): ...\nraise Odd('x')", "Odd: x"),
+    "generator": ("raise GeneratorExit('x')", "GeneratorExit: x"),
+    "secret": ("raise OSError('no postgresql://u:hunter2@h')", "OSError: no postgresql://u:[redacted]@h"),
     "attribute": ("x = 1", "AttributeError: module 'hl_mod_bad' has no attribute 'Plugin'"),
 }
 
@@ -92,6 +96,24 @@ def test_one_that_needs_another_contract_is_not_imported(distribute: Distribute,
     assert objects == {}
     assert problem.cause == f"needs hookloop-hookspecs{wanted}; 0.1.0 is installed"
     assert "hl_mod_new" not in sys.modules
+
+
+@pytest.mark.parametrize(
+    ("requirement", "cause"),
+    [
+        ("hookloop-hookspecs>=99; extra == 'x'", None),
+        ("hookloop-hookspecs>=99; python_version < '3'", None),
+        ("hookloop-hookspecs>=99; python_version > '3'", "needs hookloop-hookspecs>=99; 0.1.0 is installed"),
+        ("hookloop_hookspecs[more]<0.1; extra != 'x'", "needs hookloop-hookspecs<0.1; 0.1.0 is installed"),
+    ],
+)
+def test_only_what_holds_here_is_asked_of_the_contract(
+    distribute: Distribute, requirement: str, cause: str | None
+) -> None:
+    distribute("hl-if", points(hl_if="hl_mod_if:Plugin"), {"hl_mod_if": GOOD}, requires=[requirement])
+    objects, problems = load(PLUGINS, ["hl-if"])
+    assert [problem.cause for problem in problems] == ([cause] if cause else [])
+    assert bool(objects) is (cause is None)
 
 
 def test_the_contract_of_today_is_accepted(distribute: Distribute) -> None:

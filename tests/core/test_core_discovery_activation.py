@@ -8,8 +8,10 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from hookloop import Agent
 from hookloop.config import Config, config_from, load_config
 from hookloop.discovery import Activation, activate, implemented, name_of
+from hookloop.testing import ScriptedProvider, say
 from hookloop_hookspecs import ConfigError, hookimpl
 
 if TYPE_CHECKING:
@@ -130,30 +132,132 @@ BROKEN = {
     "exit": ("import sys; sys.exit('bye')", "its module tried to end the program (SystemExit: bye)"),
     "init": (
         "class Plugin:\n    def __init__(self): raise RuntimeError('x')",
-        "plugin 'hlx' cannot be made: RuntimeError: x",
+        "cannot be made: RuntimeError: x",
     ),
-    "no hooks": ("class Plugin: pass", "plugin 'hlx' has no hooks; mark its methods with @hookimpl"),
+    "no hooks": ("class Plugin: pass", "has no hooks; mark its methods with @hookimpl"),
     "misspelt": (
         "from hookloop_hookspecs import hookimpl\nclass Plugin:\n    @hookimpl\n    def after_tol(self): ...",
-        "plugin 'hlx' implements no known hook with 'after_tol'; did you mean 'after_tool'?",
+        "implements no known hook with 'after_tol'; did you mean 'after_tool'?",
     ),
     "no class": ("Plugin = 3", "its entry point names 3, which is no class or function"),
+    "skip": ("import pytest\npytest.skip('not here', allow_module_level=True)", "Skipped: not here"),
+    "other options": (f"{PLUGIN}\nPlugin.Options = dict", "its Options is <class 'dict'>, which is no pydantic model"),
+    "needs options": (PLUGIN.replace('tool: str = "edit"', "tool: str"), "tool: is missing; set its options under"),
+    "failing options": (
+        PLUGIN.replace("class Options(", "@classmethod\n    def never(cls): ...\n\n    class Options(").replace(
+            'tool: str = "edit"', "tool: 'Nowhere' = 1"
+        ),
+        "its Options cannot be used: PydanticUserError",
+    ),
+    "provider error": (
+        "from hookloop_hookspecs import NoOpenTurn\nclass Plugin:\n    def __init__(self): raise NoOpenTurn('x')",
+        "cannot be made: NoOpenTurn: x",
+    ),
+    "argument": (PLUGIN.replace("self, call", "self, cal", 1), "cal"),
+    "old wrapper": (PLUGIN.replace("tryfirst", "hookwrapper"), "wrapper=True"),
+    "no yield": (PLUGIN.replace("tryfirst", "wrapper"), "generator"),
+    "property": (
+        f"{PLUGIN}\n    @property\n    def version(self): raise LookupError('odd')",
+        "cannot be looked at: LookupError: odd",
+    ),
 }
 
 
-@pytest.mark.parametrize("kind", BROKEN)
-def test_a_broken_plugin_is_a_warning_and_an_error_when_strict(distribute: Distribute, kind: str) -> None:
+NAMED = [kind for kind in BROKEN if kind != "needs options"]
+"""Who names a plugin without the options that it needs has made a fault of his own."""
+
+
+def broken(distribute: Distribute, kind: str) -> str:
+    """Install the plugin `hlx`, which cannot be loaded; the words about it."""
     source, words = BROKEN[kind]
     distribute("hl-act-x", {"hookloop.plugins": {"hlx": "hl_act_x:Plugin"}}, {"hl_act_x": source})
-    activation = activate(config_from({"plugins": {"hla": {}, "hlx": {}}}))
+    return words
+
+
+@pytest.mark.parametrize("kind", NAMED)
+def test_a_broken_plugin_that_is_named_is_an_error(
+    distribute: Distribute, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, kind: str
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    words = broken(distribute, kind)
+    activation = activate(from_file(tmp_path, "[plugins.hla]\n[plugins.hlx]\n"))
     assert states(activation) == {"hla": "on", "hlx": "failed", "hlb": "off", "hlc": "off"}
-    assert words in why(activation, "hlx")
-    activation.check(strict=False)
+    (error,) = activation.errors
+    assert error == f"hookloop.toml:2: {why(activation, 'hlx')}"
+    assert error.startswith("hookloop.toml:2: plugin 'hlx' (hl-act-x 1.0): ")
+    assert words in error
     with pytest.raises(ConfigError, match="hlx"):
-        activation.check(strict=True)
+        activation.check()
 
 
-def test_a_duplicate_and_one_of_another_contract_are_warnings(distribute: Distribute) -> None:
+@pytest.mark.parametrize("kind", NAMED)
+def test_with_strict_false_it_is_a_warning_that_is_told(distribute: Distribute, kind: str) -> None:
+    words = broken(distribute, kind)
+    activation = activate(config_from({"strict": False, "plugins": {"hla": {}, "hlx": {}}}))
+    activation.check()
+    (warning,) = activation.warnings
+    assert warning.startswith("config: plugin 'hlx' (hl-act-x 1.0): ")
+    assert words in warning
+    assert activation.report.warnings == (warning,)
+
+
+def test_one_that_the_program_names_is_an_error_too(distribute: Distribute) -> None:
+    broken(distribute, "import")
+    activation = activate(config_from({"auto": True}), ["hlx"])
+    assert activation.errors == ("plugin 'hlx' (hl-act-x 1.0): ModuleNotFoundError: No module named 'hl_none'",)
+
+
+@pytest.mark.parametrize("kind", BROKEN)
+def test_one_that_auto_alone_switches_on_stops_nobody(distribute: Distribute, kind: str) -> None:
+    words = broken(distribute, kind)
+    activation = activate(config_from({"auto": True}))
+    activation.check()
+    assert states(activation) == {"hla": "on", "hlb": "on", "hlc": "on", "hlx": "failed"}
+    (warning,) = [text for text in activation.warnings if "hlx" in text]
+    assert warning.startswith("config: plugin 'hlx' (hl-act-x 1.0): ")
+    assert words in warning
+    strict = activate(config_from({"auto": True, "strict": True}))
+    assert warning in strict.errors
+    assert strict.warnings == ()
+
+
+def test_auto_leaves_out_what_needs_options_and_says_which() -> None:
+    activation = activate(config_from({"auto": True}))
+    activation.check()
+    assert why(activation, "fallback").split(": ", 1)[1] == (
+        "providers: is missing; set its options under [plugins.fallback], or enabled = false there"
+    )
+    named = activate(config_from({"auto": True, "strict": False, "plugins": {"fallback": {}}}))
+    assert named.errors == ("config: plugin 'fallback': providers: is missing",)
+
+
+def test_an_interrupt_while_a_plugin_is_made_is_not_swallowed(distribute: Distribute) -> None:
+    source = "class Plugin:\n    def __init__(self): raise KeyboardInterrupt"
+    distribute("hl-act-x", {"hookloop.plugins": {"hlx": "hl_act_x:Plugin"}}, {"hl_act_x": source})
+    with pytest.raises(KeyboardInterrupt):
+        activate(config_from({"auto": True}))
+
+
+def test_an_agent_logs_and_reports_what_it_goes_without(
+    distribute: Distribute, caplog: pytest.LogCaptureFixture
+) -> None:
+    source = "raise OSError('no licence at postgresql://u:hunter2@h\\n2026 INFO all is well')"
+    distribute("hl-act-x", {"hookloop.plugins": {"hlx": "hl_act_x:Plugin"}}, {"hl_act_x": source})
+    config = {"strict": False, "plugins": {"hla": {}, "hlx": {}}}
+    with Agent(ScriptedProvider(say("x")), config=config) as agent:
+        (warning,) = agent.report.warnings
+        assert [plugin.name for plugin in agent.report.on] == ["hla"]
+    assert [record.levelname for record in caplog.records if record.name == "hookloop"] == ["WARNING"]
+    (logged,) = [record.getMessage() for record in caplog.records if record.name == "hookloop"]
+    assert logged == warning.replace("\n", "\\n")
+    assert "no licence" in logged
+    assert "hunter2" not in logged
+    with pytest.raises(ConfigError, match=r"config: plugin 'hlx' \(hl-act-x 1\.0\): OSError: no licence") as caught:
+        Agent(ScriptedProvider(say("x")), config={"plugins": {"hlx": {}}})
+    assert "hunter2" not in str(caught.value)
+
+
+def test_a_duplicate_and_one_of_another_contract_fail(distribute: Distribute) -> None:
     again = {"hookloop.plugins": {"hla": "hl_act_z:Plugin", "hly": "hl_act_z:Plugin"}}
     distribute("hl-act-z", again, {"hl_act_z": PLUGIN}, requires=["hookloop-hookspecs>=5"])
     activation = activate(config_from({"plugins": {"hla": {}, "hly": {}, "hlb": {}}}))
@@ -171,6 +275,7 @@ def test_a_duplicate_and_one_of_another_contract_are_warnings(distribute: Distri
             "[plugins.hla.options]\ntol = 'x'\n",
             "hookloop.toml:2: plugin 'hla': unknown option 'tol'; did you mean 'tool'?",
         ),
+        ("order = ['hla', 'hlb', 'hla']\n", "hookloop.toml:1: order names 'hla' twice; keep one of them"),
         ("order = ['hla', 'hlbb']\n", "hookloop.toml:1: order names an unknown plugin 'hlbb'; did you mean 'hlb'?"),
     ],
 )
@@ -180,8 +285,43 @@ def test_a_wrong_name_or_option_is_an_error_with_its_line(
     monkeypatch.chdir(tmp_path)
     activation = activate(from_file(tmp_path, text))
     assert activation.errors == (words,)
-    with pytest.raises(ConfigError, match="did you mean"):
-        activation.check(strict=False)
+    with pytest.raises(ConfigError, match=r"hookloop\.toml:"):
+        activation.check()
+
+
+def test_a_plugin_that_is_disabled_need_not_be_installed() -> None:
+    names = {"prompt_logs": {"enabled": False}, "hl-nowhere-else": {"enabled": False}}
+    activation = activate(config_from({"plugins": names}))
+    assert why(activation, "hl-nowhere-else") == "disabled at config; not installed"
+    (error,) = activation.errors
+    assert error == "config: unknown plugin 'prompt_logs'; did you mean 'prompt-log'?"
+
+
+def test_a_variable_reaches_a_plugin_whose_name_it_cannot_write(distribute: Distribute) -> None:
+    points = {"hookloop.plugins": {"hl-My-One": "hl_act_my:Plugin", "hl-my_two": "hl_act_my:Plugin"}}
+    distribute("hl-act-my", points, {"hl_act_my": PLUGIN})
+    environ = {
+        "HOOKLOOP_PLUGINS__HL_MY_ONE__OPTIONS__TOOL": "read",
+        "HOOKLOOP_PLUGINS__HL_MY_TWO__ENABLED": "false",
+        "HOOKLOOP_PLUGINS__HLA__ENABLED": "false",
+    }
+    activation = activate(load_config(None, environ, start=Path("/")))
+    (active,) = activation.active
+    assert (active.name, active.settings.options) == ("hl-My-One", {"tool": "read"})
+    assert states(activation) == {"hl-My-One": "on", "hl-my_two": "off", "hla": "off", "hlb": "off", "hlc": "off"}
+    variable = "environment variable HOOKLOOP_PLUGINS__HL_MY_ONE__OPTIONS__TOOL"
+    assert why(activation, "hl-My-One") == f"named at {variable}"
+    wrong = activate(load_config(None, {"HOOKLOOP_PLUGINS__HL_MY_ONE__OPTIONS__TOL": "read"}, start=Path("/")))
+    assert wrong.errors[0].startswith(
+        "environment variable HOOKLOOP_PLUGINS__HL_MY_ONE__OPTIONS__TOL: plugin 'hl-My-One'"
+    )
+
+
+def test_a_file_writes_names_as_they_are(distribute: Distribute) -> None:
+    points = {"hookloop.plugins": {"hl-my-one": "hl_act_my:Plugin"}}
+    distribute("hl-act-my", points, {"hl_act_my": PLUGIN})
+    (error,) = activate(config_from({"plugins": {"hl_my_one": {}}})).errors
+    assert error == "config: plugin 'hl_my_one': is not known; did you mean 'hl-my-one'?"
 
 
 def test_objects_of_one_class_are_told_apart_unless_they_say_their_name() -> None:

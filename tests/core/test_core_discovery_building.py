@@ -6,10 +6,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from pydantic import BaseModel, ConfigDict
+from pydantic import BaseModel, ConfigDict, field_validator
 
 from hookloop.config import config_from, load_config
-from hookloop.discovery import BuildError, build, configured_memories, configured_provider, hidden, memory, provider
+from hookloop.discovery import BuildError, build, configured_memories, configured_provider, memory, provider
 from hookloop_hookspecs import ConfigError
 
 if TYPE_CHECKING:
@@ -117,6 +117,49 @@ def test_a_wrong_option_of_a_provider_is_told() -> None:
         provider("hlp:x", transprt="whole")
 
 
+class Strange:
+    """A type without a JSON Schema."""
+
+
+class OddOptions(BaseModel):
+    model_config = ConfigDict(extra="forbid", arbitrary_types_allowed=True)
+    thing: Strange | None = None
+    name: str = ""
+
+    @field_validator("name")
+    @classmethod
+    def _check(cls, name: str) -> str:
+        return {"": "", "good": "good"}[name]
+
+
+def odd(options: object) -> object:
+    return options
+
+
+def test_options_that_are_no_model_or_fail_are_the_authors_fault() -> None:
+    setattr(odd, "Options", OddOptions)  # noqa: B010 - a function has no such attribute
+    assert build(odd, options={"name": "good"}).name == "good"
+    with pytest.raises(BuildError, match="plugin 'p': its Options cannot be used: KeyError: 'bad'"):
+        build(odd, options={"name": "bad"}, label="plugin 'p'")
+    with pytest.raises(ConfigError, match=r"plugin 'p': unknown option 'nam'; did you mean 'name'\?"):
+        build(odd, options={"nam": "good"}, label="plugin 'p'")
+    setattr(odd, "Options", {"name": str})  # noqa: B010 - as above
+    with pytest.raises(
+        BuildError, match=r"plugin 'p': its Options is \{'name': <class 'str'>\}, which is no pydantic model"
+    ):
+        build(odd, options={}, label="plugin 'p'")
+
+
+@pytest.mark.parametrize("error", [SystemExit(2), GeneratorExit("x"), type("Odd", (BaseException,), {})("x")])
+def test_whatever_a_factory_raises_is_a_failure_to_make_it(error: BaseException) -> None:
+    def factory() -> None:
+        raise error
+
+    with pytest.raises(BuildError, match=f"plugin 'p' cannot be made: {type(error).__name__}") as caught:
+        build(factory, options={}, label="plugin 'p'")
+    assert caught.value.__cause__ is error
+
+
 def test_a_factory_that_fails_keeps_its_error() -> None:
     with pytest.raises(BuildError) as caught:
         provider("hlbroken:x")
@@ -179,8 +222,6 @@ def test_a_password_is_not_repeated() -> None:
     with pytest.raises(ConfigError) as caught:
         memory("hlm://u:s3c/r@et@host/db?x=1", {"nope": 1})
     assert str(caught.value).startswith("memory 'hlm://u:***@host/db?x=1': unknown option")
-    assert hidden("hlm://user:s3cret@host/db") == "hlm://user:***@host/db"
-    assert hidden("sqlite:///chat.db") == "sqlite:///chat.db"
 
 
 def test_configured_memories_stand_in_order_with_their_tables() -> None:

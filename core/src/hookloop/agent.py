@@ -66,8 +66,9 @@ class Agent:
         on_pending: Literal["supersede", "refuse"] = "supersede",
         scope: str = "",
     ) -> None:
-        parameters = {"model": model, "memory": memory, "instructions": instructions, "limits": limits}
-        self.config = config_of(config, parameters)
+        given = {"model": model, "memory": memory, "instructions": instructions, "limits": limits, "settings": settings}
+        others = {"tools": tools, "tool_choice": tool_choice, "on_pending": on_pending, "scope": scope}
+        self.config = config_of(config, {**given, **others})
         self._providers: dict[str, Any] = {}
         self._closed = False
         provider = self._resolve(model if model is not None else self.config.model)
@@ -81,7 +82,7 @@ class Agent:
             window=self.config.window or Window(),
             tools=_tools(tools),
             instructions=instructions if instructions is not None else self.config.instructions,
-            settings=settings or Settings(),
+            settings=settings or self.config.settings,
             tool_choice=tool_choice,
             memories=parts.memories,
             scope=scope,

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import logging
+import os
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
@@ -14,6 +16,12 @@ from .discovery import LoadReport, MemoryReport
 from .engine.run import MemoryFacts, Placement
 from .hooks import Registered
 from .memory import InProcessMemory
+from .names import one_line
+from .parameters import check_apart, check_parameters, listed
+
+LOG = logging.getLogger("hookloop")
+EITHER = ("model", "memory", "instructions", "limits", "settings")
+"""What is given as a parameter or in the configuration, but not as both."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,21 +35,31 @@ class Parts:
 
 
 def config_of(config: Config | Mapping[str, Any] | None, parameters: Mapping[str, object]) -> Config:
-    """The configuration, with an error for a key that is also given as a parameter."""
-    read = config if isinstance(config, Config) else config_from(config or {})
+    """The configuration of an agent.
+
+    Raises `ConfigError` for a parameter of a wrong kind, and for a key that is also given as a parameter.
+    """
+    check_parameters(parameters)
+    if not isinstance(config, Config | Mapping | None):
+        raise ConfigError(f"config is {config!r:.60}; give a table, or a file to Agent.from_config")
+    read = config if isinstance(config, Config) else config_from(config or {}, os.environ)
     for name, value in parameters.items():
-        if value is not None and name in read.given:
+        if value is not None and name in EITHER and name in read.given:
             raise ConfigError(f"{name} is given as a parameter and at {read.where(name)}; keep one of the two")
     return read
 
 
 def assemble(config: Config, plugins: Sequence[object], memory: Any) -> Parts:
     """Load and order what an agent is made of. Raises `ConfigError`."""
+    plugins, memories = listed("plugins", plugins), _listed(memory)
+    check_apart(plugins, memories or ())
     by_name = bool(config.path or config.auto or config.plugins or config.order) or any(
         isinstance(one, str) for one in plugins
     )
     activation = discovery.activate(config, plugins, look=by_name)
-    activation.check(strict=config.strict)
+    activation.check()
+    for words in activation.warnings:
+        LOG.warning("%s", one_line(words))
     hooks = [
         Registered(
             one.name,
@@ -54,24 +72,28 @@ def assemble(config: Config, plugins: Sequence[object], memory: Any) -> Parts:
         )
         for one in activation.active
     ]
-    tables = _tables(config, memory)
+    tables = _tables(config, memories)
     named = _named([found for _, found in tables], {one.name for one in hooks})
     facts = _facts(tables, named)
-    memories = [
+    stores = [
         Registered(name, found, str(getattr(found, "version", "")))
         for name, (_, found) in zip(named, tables, strict=True)
     ]
     report = replace(activation.report, memories=tuple(_reports(tables, facts)))
-    return Parts((*hooks, *memories), facts, tuple(found for _, found in tables), report)
+    return Parts((*hooks, *stores), facts, tuple(found for _, found in tables), report)
 
 
-def _tables(config: Config, memory: Any) -> list[tuple[MemoryTable, Any]]:
-    """Each memory with its table; an agent whose memories load nothing gets one of its own."""
+def _listed(memory: Any) -> list[Any] | None:
+    """The memories that a program gave, one or several; None for none."""
     if memory is None:
-        found = discovery.configured_memories(config)
-    else:
-        items = list(memory) if isinstance(memory, Iterable) and not isinstance(memory, str) else [memory]
-        found = [_table(item) for item in items]
+        return None
+    several = isinstance(memory, Iterable) and not isinstance(memory, str | type)
+    return listed("memory", memory if several else [memory])
+
+
+def _tables(config: Config, memories: list[Any] | None) -> list[tuple[MemoryTable, Any]]:
+    """Each memory with its table; an agent whose memories load nothing gets one of its own."""
+    found = discovery.configured_memories(config) if memories is None else [_table(item) for item in memories]
     if not any("load_memory" in discovery.implemented(item) for _, item in found):
         found.insert(0, (MemoryTable(url="memory:"), InProcessMemory()))
     return found

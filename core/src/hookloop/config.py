@@ -28,10 +28,11 @@ from pydantic import (
 )
 from pydantic_core import PydanticCustomError
 
-from hookloop_hookspecs import ConfigError, Window
+from hookloop_hookspecs import ConfigError, Settings, Window
 
 from .config_faults import dotted, faults, secrets
 from .config_file import PREFIX, Keys, Source, find, overrides, put, read, value_of
+from .hiding import hidden
 from .limits import Limits
 from .names import hook_names, nearest, suggest
 
@@ -127,11 +128,39 @@ class ToolsTable(Table):
     """Seconds for which a cancelled turn waits for tools in threads."""
 
 
+class SettingsTable(Table):
+    """What is asked of the model beside the messages; what is left out is the provider's to choose."""
+
+    max_tokens: int | None = Field(default=None, ge=1)
+    """Tokens of a reply, at most."""
+    temperature: float | None = Field(default=None, ge=0, allow_inf_nan=False)
+    """How much chance is in a reply; 0 is least."""
+    top_p: float | None = Field(default=None, ge=0, le=1)
+    """Only the likeliest tokens that make up this share."""
+    stop: list[str] = Field(default_factory=list)
+    """Texts at which a reply ends."""
+    seed: int | None = None
+    """The same seed makes replies alike, where the provider can do that."""
+    effort: str | None = None
+    """The effort of reasoning, by the vendor's word: `none`, `low`, `high`, …"""
+    parallel: bool | None = None
+    """May one reply hold several calls?"""
+    extra: dict[str, Any] = Field(default_factory=dict)
+    """What is put into the body of requests as it is."""
+
+
+def _as_settings(value: Any) -> Settings:
+    if isinstance(value, Settings):
+        return value
+    given = SettingsTable.model_validate(value).model_dump(exclude_unset=True)
+    return Settings(**{**given, "stop": tuple(given.get("stop", ()))})
+
+
 class PluginTable(Table):
     """One plugin."""
 
     enabled: bool = True
-    """False: off, and not even imported."""
+    """False: off, and not even imported; it need not be installed."""
     hooks: dict[HookName, bool] = Field(default_factory=dict)
     """Single hooks, switched off with false."""
     on_error: OnError | None = None
@@ -160,8 +189,9 @@ class Config(Table):
     """Where conversations are kept; the first that can load owns the history."""
     auto: bool = False
     """True: every installed plugin is on unless disabled. False: those that are named here."""
-    strict: bool = False
-    """True: a plugin that cannot be loaded is an error; false: a warning."""
+    strict: bool | None = None
+    """What a plugin is that cannot be loaded. Left out: an error where it is named, a warning where only `auto` switches it
+    on. True: always an error. False: always a warning, which is logged and told with every outcome."""
     order: list[str] = Field(default_factory=list)
     """Plugins, outermost first; those left out follow."""
     limits: Annotated[Limits, PlainValidator(_as_limits, json_schema_input_type=LimitsTable)] = Field(
@@ -170,6 +200,10 @@ class Config(Table):
     """What a turn may use. The word "none" takes a limit away."""
     window: Annotated[Window | None, PlainValidator(_as_window, json_schema_input_type=WindowTable)] = None
     """How much of the conversation is sent."""
+    settings: Annotated[Settings, PlainValidator(_as_settings, json_schema_input_type=SettingsTable)] = Field(
+        default_factory=Settings
+    )
+    """What is asked of the model beside the messages."""
     tools: ToolsTable = Field(default_factory=ToolsTable)
     """How tools run."""
     provider: dict[str, Any] = Field(default_factory=dict)
@@ -197,6 +231,18 @@ class Config(Table):
     def where(self, *keys: str | int) -> str:
         """Where a key was set, for messages: `hookloop.toml:7`, an environment variable, or "config"."""
         return self._source.where(keys)
+
+    def variable(self, *keys: str | int) -> str | None:
+        """The environment variable, or the option of the command line, that set a key; None where the file did."""
+        return self._source.variable(keys)
+
+    def shown(self) -> dict[str, Any]:
+        """All of it, with defaults, as plain data without secrets."""
+        apart = {"limits", "window", "settings"}
+        data = {name: getattr(self, name) for name in type(self).model_fields if name in apart}
+        plain = {**self.model_dump(exclude=apart), **{name: _plain(table) for name, table in data.items()}}
+        shown: dict[str, Any] = hidden({name: plain[name] for name in type(self).model_fields})
+        return shown
 
     def provider_options(self, prefix: str) -> dict[str, Any]:
         """The options for providers with that prefix; `[provider]` is for the prefix of `model`."""
@@ -252,7 +298,7 @@ def schema() -> dict[str, Any]:
     raw = Config.model_json_schema()
     for limit in raw["$defs"][LimitsTable.__name__]["properties"].values():
         limit["anyOf"] = [{"const": "none"} if kind == {"type": "null"} else kind for kind in limit.get("anyOf", ())]
-    for table in (Config, MemoryTable, PluginTable, ToolsTable):
+    for table in (Config, MemoryTable, PluginTable, SettingsTable, ToolsTable):
         _describe(raw if table is Config else raw["$defs"][table.__name__], table)
     made = _without_null(raw)
     return {"$schema": "https://json-schema.org/draft/2020-12/schema", **made, "title": "hookloop.toml"}
@@ -264,7 +310,7 @@ def _describe(node: dict[str, Any], table: type[Table]) -> None:
     statements = body.body if isinstance(body, ast.ClassDef) else []
     for key, text in pairwise(statements):
         if isinstance(key, ast.AnnAssign) and isinstance(text, ast.Expr) and isinstance(text.value, ast.Constant):
-            node["properties"][ast.unparse(key.target)]["description"] = text.value.value
+            node["properties"][ast.unparse(key.target)]["description"] = " ".join(str(text.value.value).split())
 
 
 def variable_for(name: str, key: str = "api_key") -> str:
@@ -290,7 +336,7 @@ def _refuse_secrets(data: Mapping[str, Any], source: Source) -> None:
             owner = model or "provider" if keys[0] == "provider" else str(keys[1])
             variable = variable_for(owner, str(keys[-1]))
             place = f"{source.where(keys)}: {dotted(keys)}"
-            raise ConfigError(f"{place}: secrets come from the environment; set {variable}")
+            raise ConfigError(f"{place} is a secret, and those come from the environment; set {variable}")
 
 
 def _filled(data: dict[str, Any], source: Source, environ: Mapping[str, str]) -> dict[str, Any]:
@@ -316,6 +362,14 @@ def _variable(name: str, keys: Keys, source: Source, environ: Mapping[str, str])
     if name not in environ:
         raise ConfigError(f"{source.where(keys)}: {dotted(keys)}: environment variable {name} is not set")
     return environ[name]
+
+
+def _plain(table: Any) -> dict[str, Any] | None:
+    """A dataclass as plain data; its read-only mappings too."""
+    if table is None:
+        return None
+    values = {spec.name: getattr(table, spec.name) for spec in fields(table)}
+    return {name: dict(value) if isinstance(value, Mapping) else value for name, value in values.items()}
 
 
 def _may_be_ours(key: str) -> bool:

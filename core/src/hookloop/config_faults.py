@@ -10,6 +10,7 @@ from pydantic import ValidationError
 from pydantic_core import ErrorDetails
 
 from .config_file import Keys
+from .hiding import hidden, told
 from .names import suggest
 
 Schema: TypeAlias = Mapping[str, Any]
@@ -57,11 +58,11 @@ def _reason(detail: ErrorDetails, schema: Schema, keys: Keys) -> str:
     if detail["type"] == "missing":
         return "is missing"
     if detail["type"] == "literal_error":
-        return f"{value!r} is not one of {detail['ctx']['expected']}{_near(value, schema, keys)}"
+        return f"{_brief(value, keys)} is not one of {detail['ctx']['expected']}{_near(value, schema, keys)}"
     if detail["type"] in ("unknown_name", "value_error"):
-        return message.removeprefix("Value error, ")
-    wanted = WANTED.get(detail["type"]) or message.removeprefix("Input ").removeprefix("should be ")
-    return f"should be {wanted}, not {_brief(value)}"
+        return told(message.removeprefix("Value error, "))
+    wanted = WANTED.get(detail["type"]) or told(message.removeprefix("Input ").removeprefix("should be "))
+    return f"should be {wanted}, not {_brief(value, keys)}"
 
 
 def _near(value: object, schema: Schema, keys: Keys) -> str:
@@ -76,8 +77,8 @@ def _choices(node: Schema) -> Iterator[Any]:
         yield from _choices(part)
 
 
-def _brief(value: object) -> str:
-    text = repr(value)
+def _brief(value: object, keys: Keys) -> str:
+    text = repr(hidden(value, keys[-1] if keys else ""))
     return text if len(text) < 60 else f"{text[:57]}..."
 
 

@@ -5,6 +5,7 @@ What must live here: reading and finding. What must never be known here: what th
 
 from __future__ import annotations
 
+import re
 import tomllib
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
@@ -13,10 +14,14 @@ from typing import Any, TypeAlias
 
 from hookloop_hookspecs import ConfigError
 
+from .names import alike
+
 Keys: TypeAlias = tuple[str | int, ...]
 FILE = "hookloop.toml"
 PROJECT = "pyproject.toml"
 PREFIX = "HOOKLOOP_"
+OUR_TABLE = re.compile(r"""^\s*\[+\s*tool\s*\.\s*(["']?)hookloop\1\s*[.\]]""", re.MULTILINE)
+"""The head of a table of ours, for a file that is not valid TOML."""
 
 
 @dataclass(frozen=True)
@@ -34,14 +39,21 @@ class Source:
 
     def where(self, keys: Keys = ()) -> str:
         """The place of a key for people: `hookloop.toml:7`, or the environment variable that set it."""
-        for length in range(len(keys), 0, -1):
-            if keys[:length] in self.variables:
-                name = self.variables[keys[:length]]
-                return f"option {name}" if name.startswith("-") else f"environment variable {name}"
+        if name := self.variable(keys):
+            return f"option {name}" if name.startswith("-") else f"environment variable {name}"
         if self.path is None:
             return "config"
         line = line_of(self.text, self.prefix + keys)
         return f"{shown(self.path)}:{line}" if line else shown(self.path)
+
+    def variable(self, keys: Keys) -> str | None:
+        """The environment variable, or the option, that set a key or a table around it; or that alone wrote below it."""
+        above = (self.variables.get(keys[:length]) for length in range(len(keys), 0, -1))
+        if found := next(filter(None, above), None):
+            return found
+        if not keys or _first_with(self.text, self.prefix + keys) is not None:
+            return None
+        return next((name for path, name in self.variables.items() if path[: len(keys)] == keys), None)
 
 
 def shown(path: Path) -> str:
@@ -56,9 +68,23 @@ def find(start: Path) -> Path | None:
         if (folder / FILE).is_file():
             return folder / FILE
         project = folder / PROJECT
-        if project.is_file() and "tool.hookloop" in _text(project):
+        if project.is_file() and _is_ours(project):
             return project
     return None
+
+
+def _is_ours(project: Path) -> bool:
+    """Has it a table `[tool.hookloop]`? One that cannot be read is somebody else's, unless the head of ours stands in it."""
+    try:
+        raw = project.read_bytes()
+    except OSError:
+        return False
+    text = raw.decode("utf-8-sig", "replace")
+    try:
+        tool = tomllib.loads(text).get("tool")
+    except tomllib.TOMLDecodeError:
+        return OUR_TABLE.search(text) is not None
+    return isinstance(tool, dict) and "hookloop" in tool
 
 
 def read(path: Path) -> tuple[dict[str, Any], Source]:
@@ -70,7 +96,8 @@ def read(path: Path) -> tuple[dict[str, Any], Source]:
         raise ConfigError(f"{shown(path)}: not valid TOML: {error}") from error
     if path.name != PROJECT:
         return data, Source(path, text)
-    table = data.get("tool", {}).get("hookloop", {})
+    tool = data.get("tool", {})
+    table = tool.get("hookloop", {}) if isinstance(tool, dict) else {}
     if not isinstance(table, dict):
         raise ConfigError(f"{shown(path)}: [tool.hookloop] is not a table")
     return table, Source(path, text, ("tool", "hookloop"))
@@ -78,7 +105,7 @@ def read(path: Path) -> tuple[dict[str, Any], Source]:
 
 def _text(path: Path) -> str:
     try:
-        return path.read_text("utf-8")
+        return path.read_text("utf-8-sig")  # some editors begin a file with a byte order mark
     except (OSError, UnicodeDecodeError) as error:
         raise ConfigError(f"{shown(path)}: cannot be read: {reason(error)}") from error
 
@@ -113,17 +140,13 @@ def value_of(text: str) -> Any:
 def put(data: dict[str, Any], keys: tuple[str, ...], value: Any) -> tuple[str, ...]:
     """Set a value deep in `data`, copying what it changes. A part that differs from a present key only in case or `-`
     and `_` is that key. Returns the path as it was used."""
-    here = next((key for key in data if _alike(key, keys[0])), keys[0])
+    here = next((key for key in data if alike(key, keys[0])), keys[0])
     if len(keys) == 1:
         data[here] = value
         return (here,)
     below = data.get(here)
     data[here] = dict(below) if isinstance(below, dict) else {}
     return (here, *put(data[here], keys[1:], value))
-
-
-def _alike(a: str, b: str) -> bool:
-    return a.lower().replace("-", "_") == b.lower().replace("-", "_")
 
 
 def line_of(text: str, keys: Keys) -> int | None:

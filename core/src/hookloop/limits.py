@@ -45,7 +45,9 @@ class Limits:
             raise ConfigError(f"on_breach is {self.on_breach!r}; it is one of {', '.join(BREACHES)}")
         for spec in fields(self):
             value = getattr(self, spec.name)
-            if isinstance(value, int | float) and (isinstance(value, bool) or value < 0):
+            if spec.name in ("on_breach", "per_tool_overrides") or value is None:
+                continue
+            if isinstance(value, bool) or not isinstance(value, int | float) or not value >= 0:
                 raise ConfigError(f"limit {spec.name} is {value!r}; it is a number from 0, or None for no limit")
 
     def of_tool(self, name: str) -> int | None:

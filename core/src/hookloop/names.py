@@ -16,6 +16,16 @@ def nearest(name: str, names: Iterable[str]) -> str | None:
     return plain[found[0]] if found else None
 
 
+def alike(a: str, b: str) -> bool:
+    """Are two names the same but for case and `-`/`_`?"""
+    return _plain(a) == _plain(b)
+
+
+def one_line(text: str) -> str:
+    """A text of others as one line of a log, which cannot forge another: what does not print is shown as a code."""
+    return "".join(mark if mark.isprintable() else repr(mark)[1:-1] for mark in text)
+
+
 def suggest(name: str, names: Iterable[str]) -> str:
     """What to add to an error about `name`: the nearest name, else the known ones; it begins with "; "."""
     known = sorted(set(names))

@@ -1,8 +1,9 @@
 """Finding what is installed, and loading what is wanted. The only package that imports stevedore."""
 
+from hookloop.hiding import hidden_url as hidden
 from hookloop.names import nearest
 
-from .activation import Activation, Active, activate, implemented, name_of
+from .activation import Activation, Active, activate
 from .building import BuildError, build
 from .installed import (
     COMMANDS,
@@ -21,8 +22,9 @@ from .installed import (
     survey,
 )
 from .inventory import memories, providers
+from .objects import implemented, name_of
 from .report import LoadReport, MemoryReport, PartReport, PluginReport
-from .resolving import configured_memories, configured_provider, hidden, memory, provider
+from .resolving import configured_memories, configured_provider, memory, provider
 
 __all__ = [
     "COMMANDS",

@@ -6,7 +6,6 @@ known here: how hooks are called.
 
 from __future__ import annotations
 
-import inspect
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from itertools import count
@@ -14,12 +13,13 @@ from typing import Any
 
 from hookloop.config import Config, PluginTable
 from hookloop.config_file import Keys
-from hookloop.hooks import Hooks, Registered
-from hookloop.names import hook_names, suggest
-from hookloop_hookspecs import ConfigError
+from hookloop.hiding import told
+from hookloop.names import alike, suggest
+from hookloop_hookspecs import ConfigError, HookloopError
 
 from .building import BuildError, build
-from .installed import PLUGINS, Found, available, load
+from .installed import PLUGINS, Found, available, distribution_for, load
+from .objects import fault_of, implemented, name_of, version_of
 from .report import LoadReport, PluginReport
 
 
@@ -38,8 +38,9 @@ class Active:
 class Activation:
     """What `activate` came to: the plugins that are on, outermost first, and the report of all.
 
-    `errors` are faults of the configuration (a name that is not known, a wrong option); `warnings` are plugins that are
-    installed and cannot be loaded.
+    `errors` are faults of the configuration (a name that is not known, a wrong option), and plugins that were named and
+    cannot be loaded; `warnings` are plugins that `auto` alone switches on and that cannot be loaded. `strict` in the
+    configuration makes all plugins that cannot be loaded the one or the other.
     """
 
     active: tuple[Active, ...]
@@ -47,11 +48,10 @@ class Activation:
     errors: tuple[str, ...] = ()
     warnings: tuple[str, ...] = ()
 
-    def check(self, *, strict: bool) -> None:
-        """Raise `ConfigError` for the errors, and with `strict` for the warnings."""
-        wrong = self.errors + (self.warnings if strict else ())
-        if wrong:
-            raise ConfigError("\n".join(wrong))
+    def check(self) -> None:
+        """Raise `ConfigError` for the errors."""
+        if self.errors:
+            raise ConfigError("\n".join(self.errors))
 
 
 def activate(config: Config, given: Sequence[object] = (), *, look: bool = True) -> Activation:
@@ -65,43 +65,8 @@ def activate(config: Config, given: Sequence[object] = (), *, look: bool = True)
     return _Activating(config, given, look).run()
 
 
-def implemented(plugin: object) -> tuple[str, ...]:
-    """The hooks that an object implements, known or not, in the contract's order."""
-    names = set()
-    for attribute in dir(plugin):
-        raw = inspect.getattr_static(plugin, attribute, None)
-        marks = getattr(getattr(raw, "__func__", raw), "hookloop_impl", None)
-        if isinstance(marks, dict):
-            names.add(marks.get("specname") or attribute)
-    known = [name for name in hook_names() if name in names]
-    return (*known, *sorted(names.difference(known)))
-
-
-def name_of(plugin: object) -> str:
-    """The name of a plugin object that a program gave: its own, else that of its class."""
-    name = getattr(plugin, "name", None)
-    return name if isinstance(name, str) and name else type(plugin).__name__
-
-
-def _fault(name: str, plugin: object) -> str:
-    """What an agent would refuse this plugin for, in words; empty for nothing."""
-    try:
-        Hooks([Registered(name, plugin)])
-    except ConfigError as error:
-        return str(error)
-    return ""
-
-
-def no_hooks(name: str, plugin: object) -> str:
-    """What to say of a plugin without hooks."""
-    unmarked = [hook for hook in hook_names() if callable(getattr(plugin, hook, None))]
-    if unmarked:
-        return f"plugin {name!r} has no hooks; put @hookimpl on {', '.join(unmarked)}"
-    return f"plugin {name!r} has no hooks; mark its methods with @hookimpl"
-
-
 class _Activating:
-    """One activation under way."""
+    """One activation under way. `keys` are the plugins that the configuration names, with the keys at which it does."""
 
     def __init__(self, config: Config, given: Sequence[object], look: bool) -> None:
         self.config = config
@@ -114,6 +79,7 @@ class _Activating:
         self.warnings: list[str] = []
         for item in given:
             self._ask(item)
+        self.keys = {self._meant(key): key for key in config.plugins}
 
     def _ask(self, item: object) -> None:
         name = item if isinstance(item, str) else name_of(item)
@@ -125,6 +91,13 @@ class _Activating:
         self.asked.append(name)
         if not isinstance(item, str):
             self.objects[name] = item
+
+    def _meant(self, key: str) -> str:
+        """The plugin that a key means: that of its name, but environment variables can write neither `-` nor capitals."""
+        known = [*self.asked, *self.installed]
+        if key in known or not self.config.variable("plugins", key):
+            return key
+        return next((name for name in known if alike(name, key)), key)
 
     def run(self) -> Activation:
         names = self._candidates()
@@ -138,37 +111,42 @@ class _Activating:
                 self._off(name)
         self._check_order(names)
         self._sort()
-        return Activation(tuple(self.active), LoadReport(tuple(self.reports)), tuple(self.errors), tuple(self.warnings))
+        report = LoadReport(tuple(self.reports), warnings=tuple(self.warnings))
+        return Activation(tuple(self.active), report, tuple(self.errors), tuple(self.warnings))
 
     def _candidates(self) -> list[str]:
-        return list(dict.fromkeys([*self.asked, *self.config.plugins, *self.installed]))
+        return list(dict.fromkeys([*self.asked, *self.keys, *self.installed]))
 
     def _settings(self, name: str) -> PluginTable:
-        return self.config.plugins.get(name) or PluginTable()
+        return self.config.plugins[self.keys[name]] if name in self.keys else PluginTable()
+
+    def _where(self, name: str, *keys: str | int) -> str:
+        return self.config.where("plugins", self.keys.get(name, name), *keys)
+
+    def _named(self, name: str) -> bool:
+        return name in self.asked or name in self.keys
 
     def _wanted(self, name: str) -> bool:
-        named = name in self.asked or name in self.config.plugins or self.config.auto
-        return named and self._settings(name).enabled
+        return (self._named(name) or self.config.auto) and self._settings(name).enabled
 
     def _why_on(self, name: str) -> str:
         if name in self.asked:
             return "given to the agent"
-        if name in self.config.plugins:
-            return f"named at {self.config.where('plugins', name)}"
+        if name in self.keys:
+            return f"named at {self._where(name)}"
         return f"auto = true at {self.config.where('auto')}"
 
     def _off(self, name: str) -> None:
         found = self.installed.get(name)
-        named = name in self.config.plugins
-        if not named:
+        if name not in self.keys:
             why = "installed, but not named; auto is false"
         else:
-            why = f"disabled at {self.config.where('plugins', name, 'enabled')}"
+            why = f"disabled at {self._where(name, 'enabled')}"
         if found is None and name not in self.objects:
             why += "; not installed"
             hint = suggest(name, self.installed)
-            if "did you mean" in hint:
-                self.errors.append(self._placed(name, f"unknown plugin {name!r}{hint}"))
+            if "did you mean" in hint and distribution_for(PLUGINS, name) is None:
+                self.errors.append(f"{self._where(name)}: unknown plugin {name!r}{hint}")
         self._report(name, "off", why, found)
 
     def _load(self, names: Iterable[str]) -> None:
@@ -177,53 +155,69 @@ class _Activating:
             return
         factories, problems = load(PLUGINS, chosen)
         for problem in problems:
-            unknown = problem.name not in self.installed
-            self._fail(problem.name, self._placed(problem.name, str(problem)) if unknown else str(problem), unknown)
+            found = self.installed.get(problem.name)
+            if found is None:
+                self._wrong(problem.name, self._placed(problem.name, str(problem)), None)
+            else:
+                self._broken(problem.name, str(problem), found if problem.distribution else None)
         for name, factory in factories.items():
-            self._make(name, factory)
+            self._make(name, factory, self.installed[name])
 
-    def _make(self, name: str, factory: object) -> None:
-        by_auto = name not in self.config.plugins and name not in self.asked
+    def _make(self, name: str, factory: object, found: Found) -> None:
+        label, options = f"plugin {name!r}", self._settings(name).options
 
         def where(keys: Keys) -> str:
-            return self.config.where("auto") if by_auto else self.config.where("plugins", name, "options", *keys)
+            return self._where(name, "options", *keys)
 
-        label = f"plugin {name!r}" + (", which auto switches on" if by_auto else "")
         try:
-            plugin = build(factory, options=self._settings(name).options, label=label, where=where)
-        except BuildError as error:
-            self._fail(name, str(error))
+            plugin = build(factory, options=options, label=label, where=where if self._named(name) else None)
         except ConfigError as error:
-            self._fail(name, str(error), of_config=True)
+            if isinstance(error, BuildError):
+                self._broken(name, str(error), found)
+            elif self._named(name):
+                self._wrong(name, str(error), found)
+            else:
+                faults = str(error).replace(f"\n{label}: ", "; ")
+                self._broken(name, f"{faults}; set its options under [plugins.{name}], or enabled = false there", found)
+        except HookloopError as error:
+            self._broken(name, told(f"{label} cannot be made: {type(error).__name__}: {error}"), found)
         else:
-            self._take(name, plugin, self.installed[name])
+            self._take(name, plugin, found)
 
     def _take(self, name: str, plugin: object, found: Found | None) -> None:
         settings = self._settings(name)
-        hooks = implemented(plugin)
-        unknown = next((hook for hook in hooks if hook not in hook_names()), None)
+        fault = fault_of(name, plugin)
         if found is None and settings.options:
-            place = self.config.where("plugins", name, "options")
-            self._fail(name, f"{place}: plugin {name!r} was given as an object, so it takes no options here", True)
-        elif not hooks:
-            self._fail(name, no_hooks(name, plugin), found is None)
-        elif unknown:
-            words = f"plugin {name!r} implements no known hook with {unknown!r}{suggest(unknown, hook_names())}"
-            self._fail(name, words, found is None)
-        elif fault := _fault(name, plugin):
-            self._fail(name, fault, True)
+            place = self._where(name, "options")
+            self._wrong(name, f"{place}: plugin {name!r} was given as an object, so it takes no options here", None)
+        elif fault and found is None:
+            self._wrong(name, fault, None)
+        elif fault:
+            self._broken(name, fault, found)
         else:
-            version = str(getattr(plugin, "version", "") or (found.version if found else ""))
+            version = version_of(plugin) or (found.version if found else "")
+            hooks = implemented(plugin)
             self.active.append(Active(name, plugin, version, found.distribution if found else "", settings))
             off = tuple(hook for hook in hooks if hook in settings.off)
             self._report(name, "on", self._why_on(name), found, hooks=hooks, switched_off=off, version=version)
 
-    def _fail(self, name: str, words: str, of_config: bool = False) -> None:
-        (self.errors if of_config else self.warnings).append(words)
-        self._report(name, "failed", words, self.installed.get(name))
+    def _wrong(self, name: str, words: str, found: Found | None) -> None:
+        """A fault of whoever wrote the configuration or the program."""
+        self.errors.append(words)
+        self._report(name, "failed", words, found)
+
+    def _broken(self, name: str, words: str, found: Found | None) -> None:
+        """A fault of the plugin. Nobody who named it may miss it; who said `auto` is not stopped by it."""
+        words = _sourced(name, words, found)
+        strict = self._named(name) if self.config.strict is None else self.config.strict
+        (self.errors if strict else self.warnings).append(self._placed(name, words))
+        self._report(name, "failed", words, found)
 
     def _placed(self, name: str, words: str) -> str:
-        return f"{self.config.where('plugins', name)}: {words}" if name in self.config.plugins else words
+        """Words about a plugin, behind the place that switched it on."""
+        if name in self.keys:
+            return f"{self._where(name)}: {words}"
+        return words if name in self.asked else f"{self.config.where('auto')}: {words}"
 
     def _report(self, name: str, state: Any, why: str, found: Found | None, **more: Any) -> None:
         if found is not None:
@@ -232,9 +226,11 @@ class _Activating:
 
     def _check_order(self, names: Sequence[str]) -> None:
         for at, name in enumerate(self.config.order):
+            place = self.config.where("order", at)
             if name not in names:
-                place = self.config.where("order", at)
                 self.errors.append(f"{place}: order names an unknown plugin {name!r}{suggest(name, names)}")
+            elif name in self.config.order[:at]:
+                self.errors.append(f"{place}: order names {name!r} twice; keep one of them")
 
     def _sort(self) -> None:
         order = {name: at for at, name in enumerate(self.config.order)}
@@ -248,3 +244,10 @@ class _Activating:
         self.reports = [replace(report, position=rank.get(report.name)) for report in self.reports]
         states = ("on", "failed", "off")
         self.reports.sort(key=lambda r: (states.index(r.state), r.position or 0, r.name))
+
+
+def _sourced(name: str, words: str, found: Found | None) -> str:
+    """Words about a plugin that say of which distribution it is."""
+    label = f"plugin {name!r}"
+    source = f"{label} ({found.distribution} {found.version})" if found else label
+    return words if words.startswith(source) else f"{source}: {words.removeprefix(label).lstrip(': ')}"

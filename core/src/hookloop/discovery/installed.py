@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 from functools import cache
 from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias
 
+from hookloop.hiding import told
 from hookloop.names import nearest, suggest
 from hookloop_hookspecs import ConfigError
 
@@ -110,7 +111,7 @@ def load(group: Group, names: Collection[str]) -> tuple[dict[str, object], list[
     """Import the named entry points of a group, and no other.
 
     Returns what could be imported by name, and a problem for each name that is not installed, is claimed twice, needs
-    another contract, or raises (also `SystemExit`) while it is imported.
+    another contract, or raises while it is imported, whatever it is but Ctrl-C.
     """
     found, duplicates = survey(group)
     problems = [problem for problem in duplicates if problem.name in names]
@@ -154,7 +155,9 @@ def _load(found: Found) -> _Loaded | Problem:
             on_load_failure_callback=lambda _manager, _point, error: failures.append(error),
             on_missing_entrypoints_callback=None,
         )
-    except (Exception, SystemExit) as error:  # stevedore lets SystemExit and AssertionError of a module through
+    except KeyboardInterrupt:
+        raise
+    except BaseException as error:  # a module may end the program, be skipped by a test runner, …
         failures.append(error)
     if failures:
         return _problem(found, _words(failures[0]), failures[0])
@@ -176,7 +179,7 @@ def _manager() -> type[NamedExtensionManager[Any]]:
 def _words(error: BaseException) -> str:
     if isinstance(error, SystemExit):
         return f"its module tried to end the program (SystemExit: {error})"
-    return f"{type(error).__name__}: {error}"
+    return told(f"{type(error).__name__}: {error}")
 
 
 def _found(point: EntryPoint, group: Group) -> Found:
@@ -225,11 +228,12 @@ def _contract_fault(found: Found) -> str | None:
     installed = _version(CONTRACT)
     for text in _requires(found):
         try:
-            wanted = Requirement(text).specifier
+            wanted = Requirement(text)
         except InvalidRequirement as error:
             return f"requires {text!r}, which is no requirement: {error}"
-        if not wanted.contains(installed, prereleases=True):
-            return f"needs {CONTRACT}{wanted}; {installed} is installed"
+        holds_here = wanted.marker is None or wanted.marker.evaluate({"extra": ""})
+        if holds_here and not wanted.specifier.contains(installed, prereleases=True):
+            return f"needs {CONTRACT}{wanted.specifier}; {installed} is installed"
     return None
 
 

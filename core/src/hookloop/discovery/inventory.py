@@ -12,12 +12,13 @@ from typing import Any
 
 from hookloop.config import Config
 from hookloop.config_file import Keys
+from hookloop.hiding import hidden_url
 from hookloop_hookspecs import ConfigError
 
-from .building import validated
+from .building import options_of, validated
 from .installed import MEMORY, PROVIDERS, Group, available, known_problems, load_one
 from .report import PartReport
-from .resolving import hidden, memory_place, provider_options, provider_place, scheme_of, split
+from .resolving import memory_place, provider_options, provider_place, scheme_of, split
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,7 +45,7 @@ def providers(config: Config) -> list[PartReport]:
 
 def _memory(config: Config, at: int) -> PartReport:
     table, where = config.memory[at], memory_place(at, config)
-    url, place = hidden(table.url), where(())
+    url, place = hidden_url(table.url), where(())
     try:
         name = scheme_of(table.url, place)
     except ConfigError as error:
@@ -69,7 +70,7 @@ def _tried(group: Group, use: _Use) -> PartReport:
     found = available(group).get(use.name)
     source = (found.distribution, found.version) if found else ("", "")
     try:
-        model = getattr(load_one(group, use.name, use.place), "Options", None)
+        model = options_of(load_one(group, use.name, use.place), use.label)
         if model is not None:
             validated(model, use.options, use.label, use.where)
     except ConfigError as error:

@@ -51,10 +51,14 @@ class PartReport:
 
 @dataclass(frozen=True, slots=True)
 class LoadReport:
-    """All plugins that an agent knows of, those that are on first and in order, and its memories."""
+    """All plugins that an agent knows of, those that are on first and in order, and its memories.
+
+    `warnings` tell of plugins that were to be on and could not be loaded.
+    """
 
     plugins: tuple[PluginReport, ...] = ()
     memories: tuple[MemoryReport, ...] = ()
+    warnings: tuple[str, ...] = ()
 
     @property
     def on(self) -> tuple[PluginReport, ...]:

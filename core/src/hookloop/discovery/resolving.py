@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Mapping
 from typing import Any, Final
 
 from hookloop.config import Config, MemoryTable
 from hookloop.config_file import Keys
+from hookloop.hiding import hidden_url
 from hookloop_hookspecs import ConfigError
 
 from .building import build
@@ -83,7 +83,7 @@ def memory(url: str, options: Mapping[str, Any] | None = None, where: Callable[[
     """
     place = where(()) if where else ""
     factory = load_one(MEMORY, scheme_of(url, place), place)
-    return build(factory, url, options=options or {}, label=f"memory {hidden(url)!r}", where=where)
+    return build(factory, url, options=options or {}, label=f"memory {hidden_url(url)!r}", where=where)
 
 
 def scheme_of(url: str, place: str = "") -> str:
@@ -91,7 +91,7 @@ def scheme_of(url: str, place: str = "") -> str:
     scheme, colon, _ = url.partition(":")
     if not colon:
         place = f"{place}: " if place else ""
-        raise ConfigError(f"{place}memory {hidden(url)!r} is no URL; write for example 'sqlite:///chat.db'")
+        raise ConfigError(f"{place}memory {hidden_url(url)!r} is no URL; write for example 'sqlite:///chat.db'")
     return scheme if scheme in available(MEMORY) else scheme.partition("+")[0]
 
 
@@ -111,8 +111,3 @@ def memory_place(at: int, config: Config) -> Callable[[Keys], str]:
         return config.where("memory", at, "options", *keys) if keys else config.where("memory", at)
 
     return where
-
-
-def hidden(url: str) -> str:
-    """A URL without its password."""
-    return re.sub(r"(://[^:/?#@]*):.*@", r"\1:***@", url)
