@@ -26,6 +26,7 @@ from hookloop_hookspecs import (
     MemoryCapabilities,
     Message,
     ModelRequest,
+    PluginError,
     Said,
     State,
     Text,
@@ -125,10 +126,12 @@ def test_an_outside_memory_that_fails_is_skipped_with_a_warning() -> None:
 def test_an_owner_that_fails_raises_with_the_finished_outcome() -> None:
     with (
         Agent(ScriptedProvider([say("done")]), memory=Texts(fails=True)) as agent,
-        pytest.raises(OSError, match="disk full") as caught,
+        pytest.raises(PluginError, match="hook persist_memory: OSError: disk full") as caught,
     ):
         agent.run("go")
-    outcome = caught.value.outcome  # type: ignore[attr-defined]  # every error that leaves a turn has one
+    outcome = caught.value.outcome
+    assert isinstance(caught.value.__cause__, OSError)
+    assert outcome is not None
     assert (outcome.status, outcome.text) == ("done", "done")
 
 

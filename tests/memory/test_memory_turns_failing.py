@@ -13,7 +13,7 @@ from hookloop import Agent
 from hookloop.engine.history import check
 from hookloop.engine.log import flatten
 from hookloop.testing import ScriptedProvider, say
-from hookloop_hookspecs import Batch, LoadQuery, hookimpl
+from hookloop_hookspecs import Batch, LoadQuery, PluginError, hookimpl
 
 DONE = NORMAL[0]
 WRITES = 9
@@ -65,7 +65,7 @@ def again(memory: Any, conversation: str) -> list[str]:
 def test_a_write_that_fails_is_made_good(store: Any, at: int, late: bool, conversation: str) -> None:
     memory = store.make()
     flaky = Flaky(memory, at, late=late)
-    with Agent(ScriptedProvider(list(DONE.script)), tools=tools([]), memory=flaky) as agent, suppress(OSError):
+    with Agent(ScriptedProvider(list(DONE.script)), tools=tools([]), memory=flaky) as agent, suppress(PluginError):
         agent.run("go", conversation=conversation)
     stored = again(memory, conversation)
     assert stored[:1] == [QUESTION]
