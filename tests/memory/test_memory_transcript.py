@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import tempfile
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
@@ -107,9 +108,10 @@ def test_every_crash_point_of_an_append_keeps_what_was_whole(tmp_path: Path) -> 
     first = len(file.read_bytes())
     memory.persist_memory(Batch("c1", exchange("Ü2", "end\nA2 ß", "t2"), 4))
     whole = file.read_bytes()
+    turns = [(first - 1, ["U1 🌍", "A1\nend\n\nturn"]), (len(whole) - 1, ["Ü2", "end\nA2 ß"])]
     for size in range(len(whole)):
         file.write_bytes(whole[:size])
-        kept = ["U1 🌍", "A1\nend\n\nturn"] if size >= first else []
+        kept = [text for needed, texts in turns if size >= needed for text in texts]
         assert said(memory) == kept, whole[:size]
         memory.persist_memory(Batch("c1", exchange("U3", "A3", "t3"), len(kept)))
         assert said(memory) == [*kept, "U3", "A3"], whole[:size]
@@ -183,7 +185,7 @@ def test_a_lone_surrogate_is_refused_and_leaves_nothing(memory: TranscriptMemory
     assert not list(tmp_path.rglob("*.txt"))
 
 
-@pytest.mark.parametrize("url", ["transcript:", "transcript://chats/a"])
+@pytest.mark.parametrize("url", ["transcript:", "transcript://chats/a", "transcript:chats?x=1", "transcript:chats#1"])
 def test_a_url_names_a_folder(url: str) -> None:
     with pytest.raises(ConfigError, match="names a folder"):
         TranscriptMemory(url)
@@ -194,3 +196,77 @@ def test_a_relative_folder_may_hold_spaces(tmp_path: Path, monkeypatch: pytest.M
     memory = TranscriptMemory("transcript:my%20chats")
     memory.persist_memory(Batch("c1", exchange("U", "A"), 0, scope="S"))
     assert (tmp_path / "my chats" / "scope-%53" / "chat-c1.txt").is_file()
+
+
+def written(memory: TranscriptMemory, tmp_path: Path) -> Path:
+    """A file with two turns."""
+    memory.persist_memory(Batch("c1", exchange("U1", "A1\n\nmore"), 0))
+    memory.persist_memory(Batch("c1", exchange("U2", "A2", "t2"), 4))
+    return tmp_path / "chats" / "chat-c1.txt"
+
+
+EDITS = {
+    "a word": (lambda text: text.replace("A1", "A one"), ["U1", "A one\n\nmore", "U2", "A2"]),
+    "blanks trimmed": (lambda text: text.replace("    \n", "\n"), ["U1", "A1\n\nmore", "U2", "A2"]),
+    "the last line's end": (lambda text: text.rstrip("\n"), ["U1", "A1\n\nmore", "U2", "A2"]),
+    "an empty line at the end": (lambda text: text + "\n\n", ["U1", "A1\n\nmore", "U2", "A2"]),
+    "an empty line between turns": (lambda text: text.replace("\nturn", "\n\nturn"), ["U1", "A1\n\nmore", "U2", "A2"]),
+}
+
+
+@pytest.mark.parametrize(("edit", "kept"), EDITS.values(), ids=EDITS)
+def test_what_people_and_their_editors_do_is_read(
+    edit: Callable[[str], str], kept: list[str], memory: TranscriptMemory, tmp_path: Path
+) -> None:
+    file = written(memory, tmp_path)
+    file.write_bytes(edit(file.read_bytes().decode("utf-8")).encode("utf-8"))
+    assert said(memory) == kept
+    memory.persist_memory(Batch("c1", exchange("U3", "A3", "t3"), 8))
+    assert said(memory) == [*kept, "U3", "A3"]
+
+
+SPOILED = {
+    "no time": lambda text: text.replace(" 20", " x20"),
+    "line ends": lambda text: text.replace("\n", "\r\n"),
+    "a byte order mark": lambda text: "\ufeff" + text,
+    "the last end": lambda text: text[:-4] + "end \n",
+    "the last end, no line": lambda text: text[:-4] + "END",
+    "a note below": lambda text: text + "see also c2\n",
+}
+
+
+@pytest.mark.parametrize("edit", SPOILED.values(), ids=SPOILED)
+def test_an_edit_that_cannot_be_read_is_told_and_loses_nothing(
+    edit: Callable[[str], str], memory: TranscriptMemory, tmp_path: Path
+) -> None:
+    file = written(memory, tmp_path)
+    spoiled = edit(file.read_bytes().decode("utf-8")).encode("utf-8")
+    file.write_bytes(spoiled)
+    with pytest.raises(CorruptData):
+        memory.load_memory("c1", LoadQuery())
+    with pytest.raises(CorruptData):
+        memory.persist_memory(Batch("c1", exchange("U3", "A3", "t3"), 8))
+    assert file.read_bytes() == spoiled
+
+
+def test_a_loss_of_power_may_leave_nuls(memory: TranscriptMemory, tmp_path: Path) -> None:
+    file = written(memory, tmp_path)
+    with file.open("ab") as appended:
+        appended.write(b'\nturn "t3" 2026\0\0\0\0')
+    assert said(memory) == ["U1", "A1\n\nmore", "U2", "A2"]
+    memory.persist_memory(Batch("c1", exchange("U3", "A3", "t3"), 8))
+    assert said(memory)[-2:] == ["U3", "A3"]
+
+
+def test_one_broken_file_does_not_hide_the_others(memory: TranscriptMemory, tmp_path: Path) -> None:
+    file = written(memory, tmp_path)
+    for name in ("c2", "c3", "c4"):
+        memory.persist_memory(Batch(name, exchange("U", "A"), 0))
+    folder = file.parent
+    (folder / "chat-c2.txt").write_text((folder / "chat-c2.txt").read_text().replace("    U", "U"))
+    (folder / "chat-c3.txt").write_bytes(b"\xff\xfe")
+    (folder / "chat-copy.txt").write_bytes(file.read_bytes())
+    (folder / "chat-odd.txt").write_text('hookloop transcript 1\nconversation "\\ud800"\nscope ""\n\n')
+    listed = {info.conversation: info.entries for info in memory.conversations()}
+    assert listed == {"c1": 8, "c2": 0, "c4": 4}
+    assert memory.delete("c2")

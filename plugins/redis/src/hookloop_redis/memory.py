@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any, ClassVar
@@ -35,6 +36,8 @@ from .options import RedisOptions
 from .scripts import APPEND, HEAD_WIDTH, LIST, LOAD
 
 _PAGE = 500
+_FOREIGN = ("WRONGTYPE", "attempt to ", "Expected ")
+"""What Redis says where a key is no hash, and where our script stumbles over what a hash holds."""
 
 
 class RedisMemory:
@@ -61,7 +64,7 @@ class RedisMemory:
     def persist_memory(self, batch: Batch) -> None:
         """Store a batch in one step. Raises `Conflict`, and `ContractError` for what is no storable text."""
         check_ids(batch.conversation, batch.scope)
-        ttl = int((self._options.ttl or 0) * 1000)
+        ttl = math.ceil((self._options.ttl or 0) * 1000)
         arguments: list[Any] = [batch.version, batch.owner, int(batch.lease * 1000), ttl, batch.conversation]
         for entry in batch.entries:
             arguments += [entry.number, self._text(entry), _mark(entry)]
@@ -134,7 +137,7 @@ def _client(url: str, timeout: float) -> Redis:
     """A client that sends again what got no answer: a batch that was stored already is skipped by its entries' ids."""
     retry = Retry(ExponentialBackoff(cap=1.0, base=0.05), 3)
     try:
-        return Redis.from_url(
+        client = Redis.from_url(
             url,
             socket_timeout=timeout,
             socket_connect_timeout=timeout,
@@ -143,6 +146,9 @@ def _client(url: str, timeout: float) -> Redis:
         )
     except ValueError as error:
         raise ConfigError("the memory's URL is no Redis URL such as redis://localhost:6379/0") from error
+    # the URL of a program that shares the server may say how that one reads its values; these are our own
+    client.connection_pool.connection_kwargs.update(decode_responses=False, encoding="utf-8", encoding_errors="strict")
+    return client
 
 
 def _turn(turn: str) -> str:
@@ -171,7 +177,7 @@ def _typed(conversation: str) -> Iterator[None]:
     try:
         yield
     except ResponseError as error:
-        if "WRONGTYPE" not in str(error):
+        if not any(sign in str(error) for sign in _FOREIGN):
             raise
         raise CorruptData(
             f"the key of conversation {conversation!r} holds something else than a conversation"

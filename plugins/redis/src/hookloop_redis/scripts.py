@@ -144,9 +144,10 @@ return {stored, holder, left, texts}
 LIST = """
 local found = {}
 for at = 2, #KEYS do
-  local version = redis.call('HGET', KEYS[at], 'version')
-  if not version then redis.call('ZREM', KEYS[1], ARGV[at - 1]) end
-  found[at - 1] = tonumber(version or '-1')
+  local version = redis.pcall('HGET', KEYS[at], 'version')
+  if type(version) ~= 'string' then version = '-1' end -- not there, or the key is something else now
+  if version == '-1' then redis.call('ZREM', KEYS[1], ARGV[at - 1]) end
+  found[at - 1] = tonumber(version) or 0
 end
 return found
 """

@@ -10,7 +10,7 @@ from typing import Any
 from sqlalchemy import bindparam, delete, insert, select, update
 from sqlalchemy.dialects import mysql, postgresql, sqlite
 
-from hookloop_hookspecs import Batch, Entry, Lease, State, Summary
+from hookloop_hookspecs import Batch, CorruptData, Entry, Lease, State, Summary
 from hookloop_hookspecs.memory import plan_append
 from hookloop_hookspecs.storing import EntryTexts, digest
 
@@ -68,9 +68,13 @@ class Found:
 
     @property
     def newest(self) -> dict[str, int]:
-        """What `marks` say."""
-        newest: dict[str, int] = {} if self.marks == _NO_MARKS else json.loads(self.marks)
-        return newest
+        """What `marks` say. Raises `CorruptData`."""
+        if self.marks == _NO_MARKS:
+            return {}
+        try:
+            return {name: int(number) for name, number in json.loads(self.marks).items()}
+        except (ValueError, TypeError, AttributeError) as error:
+            raise CorruptData("the row of a conversation holds something else than marks") from error
 
 
 def find(link: Link, key: str, *, lock: bool = False) -> Found | None:

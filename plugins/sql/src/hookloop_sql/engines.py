@@ -2,20 +2,24 @@
 
 from __future__ import annotations
 
+import sqlite3
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 from sqlalchemy import Connection, Engine, create_engine, event
 from sqlalchemy.engine import URL, make_url
-from sqlalchemy.exc import ArgumentError, DBAPIError
+from sqlalchemy.exc import ArgumentError, DBAPIError, OperationalError
 from sqlalchemy.pool import StaticPool
-from tenacity import Retrying, retry_if_exception_type, stop_after_delay, wait_random
+from tenacity import Retrying, retry_if_exception, stop_after_delay, wait_random
 
 from hookloop_hookspecs import ConfigError
 
 from .options import SqlOptions
 
 WRITE = "hookloop_write"
+LARGEST = "hookloop_largest"
+"""Where a connection notes the bytes that its server takes in one statement."""
 _DRIVERS = {"postgresql": "psycopg", "mysql": "pymysql", "mariadb": "pymysql"}
 _PASSING = {"1020", "1205", "1213", "40001", "40P01"}
 """Codes of MariaDB and PostgreSQL for a transaction that was rolled back because of others."""
@@ -54,6 +58,11 @@ def passing(error: BaseException) -> bool:
     return error.connection_invalidated or bool(codes & _PASSING)
 
 
+def unreachable(error: BaseException) -> bool:
+    """True when there was nobody to connect to: a server that comes back, where one was there a moment ago."""
+    return isinstance(error, OperationalError) and error.statement is None
+
+
 def _parsed(url: str) -> URL:
     try:
         parsed = make_url(url)
@@ -70,14 +79,23 @@ def _parsed(url: str) -> URL:
 def _served(url: URL, options: SqlOptions) -> Engine:
     """An engine for a database server."""
     pool = {"pool_size": options.pool_size, "max_overflow": options.pool_size}
+    if url.get_backend_name() == "postgresql":
+        # else a database of encoding SQL_ASCII would give bytes, and one of another could not be told what it lacks
+        url = url.update_query_dict({"client_encoding": "utf8"})
     engine = create_engine(url, hide_parameters=True, **pool)
     if engine.dialect.name in ("mysql", "mariadb"):
-        event.listen(engine, "connect", _utc)
+        event.listen(engine, "connect", _prepare)
     return engine
 
 
+def _private(url: URL) -> bool:
+    """Whether a URL of SQLite names no file."""
+    place = str(url.database or ":memory:")
+    return place in (":memory:", "file::memory:") or url.query.get("mode") == "memory"
+
+
 def _sqlite(url: URL, options: SqlOptions) -> Engine:
-    private = not url.database or ":memory:" in url.database or url.query.get("mode") == "memory"
+    private = _private(url)
     if not private and not url.query.get("uri") and not Path(str(url.database)).absolute().parent.is_dir():
         raise ConfigError(f"{url.database!r}: the folder does not exist")
     pool: dict[str, Any] = {"pool_size": options.pool_size, "max_overflow": options.pool_size}
@@ -96,14 +114,25 @@ def _sqlite(url: URL, options: SqlOptions) -> Engine:
     return engine
 
 
-def _write_ahead(connection: Any, seconds: float) -> None:
+def _write_ahead(connection: sqlite3.Connection, seconds: float) -> None:
     """Readers go on while one writes. Two processes that switch at once are told "locked" without any waiting."""
     if connection.execute("PRAGMA journal_mode").fetchone()[0] in ("wal", "memory"):
         return
-    locked = retry_if_exception_type(type(connection).OperationalError)
-    for attempt in Retrying(retry=locked, stop=stop_after_delay(seconds), wait=wait_random(0, 0.05), reraise=True):
-        with attempt:
-            connection.execute("PRAGMA journal_mode = WAL").fetchone()
+    policy = Retrying(
+        retry=retry_if_exception(partial(_is, (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED))),
+        stop=stop_after_delay(seconds),
+        wait=wait_random(0, 0.05),
+        reraise=True,
+    )
+    try:
+        policy(lambda: connection.execute("PRAGMA journal_mode = WAL").fetchone())
+    except sqlite3.OperationalError as error:
+        if not _is((sqlite3.SQLITE_READONLY,), error):
+            raise  # what can only be read is read as it is
+
+
+def _is(codes: tuple[int, ...], error: BaseException) -> bool:
+    return isinstance(error, sqlite3.Error) and getattr(error, "sqlite_errorcode", 0) & 0xFF in codes
 
 
 def _begin(connection: Connection) -> None:
@@ -111,7 +140,9 @@ def _begin(connection: Connection) -> None:
     driver.execute("BEGIN IMMEDIATE" if connection.get_execution_options().get(WRITE) else "BEGIN")
 
 
-def _utc(connection: Any, record: object) -> None:
+def _prepare(connection: Any, record: Any) -> None:
     """MariaDB's clock functions go by the session's time zone, which may repeat an hour."""
     with connection.cursor() as cursor:
         cursor.execute("SET time_zone = '+00:00'")
+        cursor.execute("SELECT @@max_allowed_packet")
+        record.info[LARGEST] = int(cursor.fetchone()[0])

@@ -14,7 +14,7 @@ from hookloop_hookspecs import Batch, ConversationInfo, Loaded, LoadQuery, Memor
 from hookloop_hookspecs.storing import EntryTexts, check_ids, digest
 
 from .appending import append, remove
-from .engines import WRITE, in_memory, make_engine, passing
+from .engines import WRITE, in_memory, make_engine, passing, unreachable
 from .options import SqlOptions
 from .reading import listing, read
 from .schema import is_current, upgrade
@@ -123,14 +123,17 @@ def _prepared(engine: Engine, work: Callable[[Connection], T]) -> T:
 
 
 def _again(transaction: Callable[[], T]) -> T:
-    """Run a transaction; once more where only others, or a lost connection, were the reason that it failed."""
+    """Run a transaction; again where only others, or a lost connection, were the reason that it failed.
+
+    A server that is away from the start is told at once; one that goes away is given the time of a restart.
+    """
     try:
         return transaction()
     except Exception as error:
         if not passing(error):
             raise
     policy = Retrying(
-        retry=retry_if_exception(passing),
+        retry=retry_if_exception(lambda error: passing(error) or unreachable(error)),
         stop=stop_after_delay(_SECONDS),
         wait=wait_random(0, 0.05),
         reraise=True,

@@ -13,7 +13,14 @@ from typing import Any, Protocol
 from sqlalchemy import Connection, Executable
 from sqlalchemy.dialects import sqlite
 
+from hookloop_hookspecs import ContractError, CorruptData
+
+from .engines import LARGEST
+
 Values = Mapping[str, Any]
+_ESCAPED = "\\'\"\n\r\x1a"
+_STATEMENT = 1000
+"""Bytes of a statement beside its one long value."""
 _DIALECT = sqlite.dialect(paramstyle="named")
 
 
@@ -67,8 +74,21 @@ class ServerLink:
         self._connection.execute(statement.clause, values)
 
     def run_all(self, statement: Statement, many: Sequence[Values]) -> None:
-        """Run a statement for each of many values."""
+        """Run a statement for each of many values. Raises `ContractError` for one that is larger than the server takes."""
+        largest = self._connection.info.get(LARGEST)
+        if largest is not None:
+            for values in many:
+                _check_size(values, largest)
         self._connection.execute(statement.clause, many)
+
+
+def _check_size(values: Values, largest: int) -> None:
+    """A server that is sent more hangs up without a word. Quotes and the like are sent with one more byte each."""
+    for value in values.values():
+        if isinstance(value, str) and 4 * len(value) > largest // 2:
+            size = len(value.encode("utf-8")) + sum(value.count(char) for char in _ESCAPED)
+            if size > largest - _STATEMENT:
+                raise ContractError(f"an entry of {size} bytes: the server takes {largest} (its max_allowed_packet)")
 
 
 class FileLink:
@@ -81,7 +101,12 @@ class FileLink:
 
     def rows(self, statement: Statement, values: Values) -> Sequence[Sequence[Any]]:
         """All rows, as tuples."""
-        return self._driver.execute(statement.text, values).fetchall()
+        try:
+            return self._driver.execute(statement.text, values).fetchall()
+        except sqlite3.OperationalError as error:
+            if "decode to UTF-8" not in str(error):
+                raise
+            raise CorruptData("a row of the database is no text") from error
 
     def run(self, statement: Statement, values: Values) -> None:
         """Run a statement that gives nothing back."""

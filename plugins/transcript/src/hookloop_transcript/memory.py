@@ -62,7 +62,10 @@ class TranscriptMemory:
             keep = whole(content, batch.conversation, batch.scope)
             there = {spoken.turn: spoken for spoken in parsed(keep)}
             more = "".join(written(spoken) for spoken in fresh if not _repeated(spoken, there, batch))
-            return keep, more if keep or not more else header(batch.conversation, batch.scope) + more
+            if not more:
+                return keep, ""
+            before = "" if keep.endswith("\n") else "\n" if keep else header(batch.conversation, batch.scope)
+            return keep, before + more
 
         append_text(self._path(batch.conversation, batch.scope), plan)
 
@@ -83,10 +86,10 @@ class TranscriptMemory:
         """All conversations of a tenant, newest first."""
         found = []
         for path in self._place(scope).glob("chat-*.txt"):
-            name = None if path.is_symlink() else names(read_text(path))
-            if name is not None and name[1] == scope:
-                count = sum(len(spoken.said) + 2 for spoken in self._turns(*name))
-                found.append(ConversationInfo(name[0], count, path.stat().st_mtime))
+            content = _readable(path)
+            name = names(content)
+            if name is not None and name[1] == scope and path == self._path(*name):
+                found.append(ConversationInfo(name[0], _count(content, *name), path.stat().st_mtime))
         return sorted(found, key=lambda info: info.updated, reverse=True)
 
     def delete(self, conversation: str, scope: str = "") -> bool:
@@ -111,9 +114,25 @@ class TranscriptMemory:
         return parsed(whole(read_text(self._path(conversation, scope)), conversation, scope))
 
 
+def _readable(path: Path) -> str:
+    """A file's text, "" for one that is no text: a list is of what can be listed."""
+    try:
+        return "" if path.is_symlink() else read_text(path)
+    except CorruptData:
+        return ""
+
+
+def _count(content: str, conversation: str, scope: str) -> int:
+    """How many entries a transcript comes to; 0 for a broken one, which is listed so that it can be seen and deleted."""
+    try:
+        return sum(len(spoken.said) + 2 for spoken in parsed(whole(content, conversation, scope)))
+    except CorruptData:
+        return 0
+
+
 def _folder(url: str) -> Path:
     parts = urlsplit(url)
-    if parts.netloc or not parts.path:
+    if parts.netloc or parts.query or parts.fragment or not parts.path:
         raise ConfigError("a transcript's URL names a folder: transcript:chats or transcript:///absolute/folder")
     return Path(unquote(parts.path))
 
