@@ -255,6 +255,7 @@ def test_an_agent_logs_and_reports_what_it_goes_without(
     with pytest.raises(ConfigError, match=r"config: plugin 'hlx' \(hl-act-x 1\.0\): OSError: no licence") as caught:
         Agent(ScriptedProvider(say("x")), config={"plugins": {"hlx": {}}})
     assert "hunter2" not in str(caught.value)
+    assert isinstance(caught.value.__cause__, OSError)
 
 
 def test_a_duplicate_and_one_of_another_contract_fail(distribute: Distribute) -> None:

@@ -179,12 +179,15 @@ def test_broken_it_is_told_how(fresh: Fresh, spoilt: Callable[[str, str], None],
     pattern, replacement, words = BROKEN[what]
     spoilt(pattern, replacement)
     fresh.configure("[plugins.trace]\n[plugins.tally]\n")
-    found = fresh.plugins()
+    found = fresh.plugins(code=2)
     tally = found["tally"]
     assert (tally["state"], tally["distribution"], tally["version"]) == ("failed", "acme-tally", "2.1")
     assert words in tally["why"]
     assert found["trace"]["state"] == "on", "another plugin is on all the same"
-    fresh.configure("strict = true\n[plugins.tally]\n")
+    assert found["errors"] == [f"hookloop.toml:2: {tally['why']}"]
+    fresh.configure("strict = false\n[plugins.tally]\n")
+    assert fresh.plugins()["errors"] == []
+    fresh.configure("[plugins.tally]\n")
     assert (
         "tally"
         in subprocess.run(
@@ -200,7 +203,7 @@ def test_broken_it_is_told_how(fresh: Fresh, spoilt: Callable[[str, str], None],
 def test_it_needs_another_contract(fresh: Fresh, spoilt: Callable[..., None]) -> None:
     spoilt(r"hookloop-hookspecs==0\.1\.0", "hookloop-hookspecs>=9", "acme_tally-*.dist-info/METADATA")
     fresh.configure("[plugins.tally]\n")
-    tally = fresh.plugins()["tally"]
+    tally = fresh.plugins(code=2)["tally"]
     assert tally["state"] == "failed"
     assert "needs hookloop-hookspecs>=9; 0.1.0 is installed" in tally["why"]
 
@@ -212,7 +215,7 @@ def test_two_distributions_claim_its_name(fresh: Fresh) -> None:
         (other / "METADATA").write_text("Metadata-Version: 2.1\nName: acme-other\nVersion: 1.0\n", "utf-8")
         (other / "entry_points.txt").write_text("[hookloop.plugins]\ntally = acme_other:Tally\n", "utf-8")
         fresh.configure("[plugins.tally]\n")
-        tally = fresh.plugins()["tally"]
+        tally = fresh.plugins(code=2)["tally"]
     finally:
         shutil.rmtree(other)
     assert tally["state"] == "failed"

@@ -102,7 +102,7 @@ def test_broken_it_is_reported_with_its_cause(environment: Path, tmp_path: Path,
     source, cause = BROKEN[kind]
     plugin.write_text(source, "utf-8")
     found = listed(environment, tmp_path, "[plugins.tally]\n")
-    assert (found["state"], found["code"]) == ("failed", 0)
+    assert (found["state"], found["code"]) == ("failed", 2)
     assert cause in found["why"]
 
 

@@ -11,7 +11,8 @@ from typing import Any
 from hookloop_hookspecs import ConfigError, MemoryCapabilities
 
 from . import discovery
-from .config import Config, MemoryTable, config_from
+from .config import Config, config_from
+from .config_tables import MemoryTable
 from .discovery import LoadReport, MemoryReport
 from .engine.run import MemoryFacts, Placement
 from .hooks import Registered

@@ -7,12 +7,13 @@ known here: how hooks are called.
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from itertools import count
 from typing import Any
 
-from hookloop.config import Config, PluginTable
+from hookloop.config import Config
 from hookloop.config_file import Keys
+from hookloop.config_tables import PluginTable
 from hookloop.hiding import told
 from hookloop.names import alike, suggest
 from hookloop_hookspecs import ConfigError, HookloopError
@@ -47,11 +48,12 @@ class Activation:
     report: LoadReport
     errors: tuple[str, ...] = ()
     warnings: tuple[str, ...] = ()
+    cause: BaseException | None = field(default=None, repr=False)
 
     def check(self) -> None:
-        """Raise `ConfigError` for the errors."""
+        """Raise `ConfigError` for the errors, with what the first plugin that failed raised as its cause."""
         if self.errors:
-            raise ConfigError("\n".join(self.errors))
+            raise ConfigError("\n".join(self.errors)) from self.cause
 
 
 def activate(config: Config, given: Sequence[object] = (), *, look: bool = True) -> Activation:
@@ -77,6 +79,7 @@ class _Activating:
         self.reports: list[PluginReport] = []
         self.errors: list[str] = []
         self.warnings: list[str] = []
+        self.causes: list[BaseException] = []
         for item in given:
             self._ask(item)
         self.keys = {self._meant(key): key for key in config.plugins}
@@ -112,7 +115,8 @@ class _Activating:
         self._check_order(names)
         self._sort()
         report = LoadReport(tuple(self.reports), warnings=tuple(self.warnings))
-        return Activation(tuple(self.active), report, tuple(self.errors), tuple(self.warnings))
+        cause = next(iter(self.causes), None)
+        return Activation(tuple(self.active), report, tuple(self.errors), tuple(self.warnings), cause)
 
     def _candidates(self) -> list[str]:
         return list(dict.fromkeys([*self.asked, *self.keys, *self.installed]))
@@ -159,7 +163,7 @@ class _Activating:
             if found is None:
                 self._wrong(problem.name, self._placed(problem.name, str(problem)), None)
             else:
-                self._broken(problem.name, str(problem), found if problem.distribution else None)
+                self._broken(problem.name, str(problem), found if problem.distribution else None, problem.error)
         for name, factory in factories.items():
             self._make(name, factory, self.installed[name])
 
@@ -173,14 +177,14 @@ class _Activating:
             plugin = build(factory, options=options, label=label, where=where if self._named(name) else None)
         except ConfigError as error:
             if isinstance(error, BuildError):
-                self._broken(name, str(error), found)
+                self._broken(name, str(error), found, error.__cause__)
             elif self._named(name):
                 self._wrong(name, str(error), found)
             else:
                 faults = str(error).replace(f"\n{label}: ", "; ")
                 self._broken(name, f"{faults}; set its options under [plugins.{name}], or enabled = false there", found)
         except HookloopError as error:
-            self._broken(name, told(f"{label} cannot be made: {type(error).__name__}: {error}"), found)
+            self._broken(name, told(f"{label} cannot be made: {type(error).__name__}: {error}"), found, error)
         else:
             self._take(name, plugin, found)
 
@@ -206,11 +210,13 @@ class _Activating:
         self.errors.append(words)
         self._report(name, "failed", words, found)
 
-    def _broken(self, name: str, words: str, found: Found | None) -> None:
+    def _broken(self, name: str, words: str, found: Found | None, cause: BaseException | None = None) -> None:
         """A fault of the plugin. Nobody who named it may miss it; who said `auto` is not stopped by it."""
         words = _sourced(name, words, found)
         strict = self._named(name) if self.config.strict is None else self.config.strict
         (self.errors if strict else self.warnings).append(self._placed(name, words))
+        if strict and cause is not None:
+            self.causes.append(cause)
         self._report(name, "failed", words, found)
 
     def _placed(self, name: str, words: str) -> str:

@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any, Final
 
-from hookloop.config import Config, MemoryTable
+from hookloop.config import Config
 from hookloop.config_file import Keys
+from hookloop.config_tables import MemoryTable
 from hookloop.hiding import hidden_url
 from hookloop_hookspecs import ConfigError
 
