@@ -166,6 +166,25 @@ def test_b18_a_stream_cut_inside_arguments_runs_nothing(way: Way, how: Any) -> N
 
 
 @streamed
+@pytest.mark.parametrize("how", ["reset", "close", "eof"])
+@pytest.mark.parametrize("rest", ["data: {broken\n\n", 'data: {"type":"pi'])
+def test_f15_what_breaks_behind_the_stop_does_not_matter(way: Way, how: Any, rest: str) -> None:
+    said = [ms(), cbs(0, {"type": "text", "text": "hi"}), cbe(0), md("end_turn", output_tokens=2), mstop()]
+    with StrictServer([Cut(Sse([*said, rest, mstop()]), after=6, how=how)]) as server:
+        found = last_reply(way.ask(server, [user("q")], options={"retries": 0}))
+    assert (found.text, found.stop, found.usage.output) == ("hi", "end", 2)
+
+
+@streamed
+@pytest.mark.parametrize("how", ["reset", "close", "eof"])
+def test_f15_a_stop_reason_alone_is_no_end(way: Way, how: Any) -> None:
+    said = [ms(), cbs(0, {"type": "text", "text": "hi"}), cbe(0), md("end_turn"), mstop()]
+    with StrictServer([Cut(Sse(said), after=4, how=how)]) as server, pytest.raises(ProviderError) as caught:
+        way.ask(server, [user("q")], options={"retries": 0})
+    assert caught.value.kind == "stream"
+
+
+@streamed
 def test_b18_a_stop_inside_a_call_is_no_reply(way: Way) -> None:
     start = cbs(0, {"type": "tool_use", "id": "t1", "name": "f", "input": {}})
     script = [Sse([ms(), start, ijd(0, '{"x":1}'), md("tool_use"), mstop()])]

@@ -152,6 +152,61 @@ def test_media_goes_as_what_the_api_takes(part: Any, kind: str) -> None:
     assert [block["type"] for block in blocks(body([Message.user("q"), Message.assistant(part)]), 1)] == ["text"]
 
 
+@pytest.mark.parametrize(
+    ("part", "text"),
+    [
+        (Image("!!!not base64"), "[image left out: its data is not base64]"),
+        (Image("abc"), "[image left out: its data is not base64]"),
+        (Image("é\ud800"), "[image left out: its data is not base64]"),
+        (Image(" "), "[image left out: it has no data]"),
+        (Image("Qk0=", "image/bmp"), "[image left out: image/bmp cannot be sent to this model]"),
+        (Image("Qk0=", ""), "[image left out: no media type cannot be sent to this model]"),
+        (Image(url="a.png"), "[image left out: its address is no web address]"),
+        (Image(url="data:image/png,raw"), "[image left out: its address is no data URL in base64]"),
+        (File("?", "application/pdf", "a.pdf"), "[file a.pdf left out: its data is not base64]"),
+        (File("!!!not base64", "text/plain"), "[file left out: its data is not base64]"),
+        (File("", "application/pdf"), "[file left out: it has no data]"),
+        (
+            File("AAAA", "application/zip", "a.zip"),
+            "[file a.zip left out: application/zip cannot be sent to this model]",
+        ),
+        (File(url="file:///a.pdf"), "[file left out: its address is no web address]"),
+    ],
+)
+def test_f04_what_the_api_refuses_is_told_in_words(part: Any, text: str) -> None:
+    told = {"type": "text", "text": text}
+    history = [
+        Message.user([Text("see"), part]),
+        use("t1"),
+        result("t1", Text("got"), part),
+        use("t2"),
+        result("t2", part),
+    ]
+    found = body(history)
+    assert blocks(found, 0)[1] == told
+    assert blocks(found, 2)[0]["content"] == [{"type": "text", "text": "got"}, told]
+    assert blocks(found, 4)[0]["content"] == text
+
+
+@pytest.mark.parametrize(
+    ("image", "kind"),
+    [
+        (Image("iVBORw0K\r\nGgo="), "image/png"),
+        (Image("iVBORw0KGgo=", "Image/PNG; charset=binary"), "image/png"),
+        (Image(url="data:image/png;base64,iVBORw0KGgo="), "image/png"),
+        (Image("iVBORw0KGgo=", "image/jpeg"), "image/png"),
+        (Image("/9j/", "image/jpg"), "image/jpeg"),
+        (Image("/9j/", "image/png"), "image/jpeg"),
+        (Image("R0lGODlh", "image/png"), "image/gif"),
+        (Image("UklGRgAAAABXRUJQ", "image/png"), "image/webp"),
+    ],
+)
+def test_f04_an_image_goes_under_the_type_that_its_bytes_tell(image: Image, kind: str) -> None:
+    source = blocks(body([Message.user(image)]), 0)[0]["source"]
+    assert (source["type"], source["media_type"]) == ("base64", kind)
+    assert "\n" not in source["data"]
+
+
 def test_a_text_file_goes_as_its_text() -> None:
     found = blocks(body([Message.user(File.of("héllo".encode(), "text/csv", "a.csv"))]), 0)[0]
     assert found["source"] == {"type": "text", "media_type": "text/plain", "data": "héllo"}

@@ -198,3 +198,30 @@ def test_a_container_is_named_only_beside_tools_that_use_it_and_by_the_caller_fi
 
 def test_a_pause_for_compaction_is_sent_back(way: Way) -> None:
     assert way.read(LEFT["compaction"], "compaction").stop == "pause"
+
+
+MCP = {"type": "mcp_tool_use", "id": "mcptoolu_1", "name": "echo", "server_name": "s", "input": {}}
+
+
+@pytest.mark.parametrize("waiting", [use("web_search", query="x"), MCP], ids=["server", "mcp"])
+def test_f14_a_call_of_the_vendors_that_waits_is_a_pause(waiting: Json, way: Way) -> None:
+    content = [{"type": "text", "text": "I look."}, *LEFT["bash"], {**waiting, "id": waiting["id"] + "9"}]
+    reply = way.read(content, "tool_use")
+    assert (reply.stop, reply.raw_stop, reply.calls, reply.cut) == ("pause", "tool_use", (), False)
+    assert way.send(reply)["messages"][-1] == {"role": "assistant", "content": content}
+
+
+@pytest.mark.parametrize("content", [[CITED], [*LEFT["bash"], CITED]], ids=["text", "answered"])
+def test_f14_nothing_waits_where_every_call_is_answered(content: list[Json], way: Way) -> None:
+    assert way.read(content, "tool_use").stop == "end"
+
+
+def test_f14_our_own_calls_come_first(way: Way) -> None:
+    call = {"type": "tool_use", "id": "toolu_1", "name": "roll", "input": {}}
+    reply = way.read([use("web_search", query="x"), call], "tool_use")
+    assert (reply.stop, [made.id for made in reply.calls]) == ("calls", ["toolu_1"])
+
+
+def test_f14_an_end_is_an_end_whatever_waits(way: Way) -> None:
+    assert way.read([use("web_search", query="x")], "end_turn").stop == "end"
+    assert way.read([use("web_search", query="x")], "max_tokens").stop == "length"
