@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator, Mapping
-from dataclasses import asdict, fields
 from typing import Annotated, Any
 
 import tomlkit
@@ -12,7 +11,6 @@ import typer
 
 from hookloop.config import Config, load_config, schema
 from hookloop.config_file import Keys
-from hookloop.discovery import hidden
 
 from .terminal import one_line, out, print_json
 
@@ -39,11 +37,11 @@ def show(as_json: AsJson = False) -> None:
     """Print what is configured, and where each key was set."""
     config = current()
     if as_json:
-        print_json({"file": str(config.path) if config.path else None, "config": _plain(config)})
+        print_json({"file": str(config.path) if config.path else None, "config": config.shown()})
         return
     console = out()
     console.print(f"# {config.path or NO_FILE}", markup=False, soft_wrap=True)
-    for keys, value in leaves(_plain(config)):
+    for keys, value in leaves(config.shown()):
         given = _given(config, keys)
         if given or not (value is None or keys[0] == "plugins"):
             place = f"  # {config.where(*keys)}" if given else ""
@@ -73,16 +71,6 @@ def leaves(value: Any, keys: Keys = ()) -> Iterator[tuple[Keys, Any]]:
             yield from leaves(item, (*keys, key))
     else:
         yield keys, value
-
-
-def _plain(config: Config) -> dict[str, Any]:
-    """The configuration as plain data, without passwords."""
-    data = config.model_dump(exclude={"limits", "window"})
-    limits = {spec.name: getattr(config.limits, spec.name) for spec in fields(config.limits)}
-    limits["per_tool_overrides"] = dict(config.limits.per_tool_overrides)
-    for memory in data["memory"]:
-        memory["url"] = hidden(memory["url"])
-    return {**data, "limits": limits, "window": asdict(config.window) if config.window else None}
 
 
 def _given(config: Config, keys: Keys) -> bool:
