@@ -241,3 +241,23 @@ def test_one_thread_needs_one_connection_and_close_gives_it_up(tmp_path: Path) -
         memory.close()
         assert not list(tmp_path.glob("*-wal")), "a connection is still open"
         assert memory.load_memory("c", LoadQuery()).version == 9
+
+
+def test_a_transaction_that_a_close_meets_ends_and_leaves_nothing_open(tmp_path: Path) -> None:
+    with opened(f"sqlite:///{tmp_path}/chat.db") as memory, ThreadPoolExecutor(1) as pool:
+        memory.persist_memory(Batch("c", one("first"), 0))
+        entered, leave = threading.Event(), threading.Event()
+
+        def slow(link: object) -> int:
+            entered.set()
+            leave.wait(60)
+            return 7
+
+        running = pool.submit(memory._transactions.read, slow)
+        entered.wait(60)
+        memory.close()
+        assert list(tmp_path.glob("*-wal"))
+        leave.set()
+        assert running.result(60) == 7
+        assert not list(tmp_path.glob("*-wal"))
+        assert memory.load_memory("c", LoadQuery()).version == 1

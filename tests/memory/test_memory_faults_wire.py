@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+import time
 from typing import Any
 
 import pytest
@@ -122,3 +123,24 @@ def test_a_repeated_batch_behind_a_newer_one_changes_nothing(shared: Any, conver
     with pytest.raises(Conflict):
         memory.persist_memory(Batch(conversation, (*one("first"), *one("other", 2)), 0, "old", 30.0))
     memory.close()
+
+
+@pytest.mark.parametrize("shared", ["sqlite", "postgresql", "mariadb", "redis"], indirect=True)
+@pytest.mark.parametrize("hours", [-24, 24])
+def test_a_clock_that_goes_wrong_here_changes_no_lease(
+    shared: Any, hours: int, conversation: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Leases pass by the store's clock: two machines need not agree on the time."""
+    memory, now = shared.make(), time.time()
+    memory.persist_memory(Batch(conversation, one("first"), 0, "me", 30.0))
+    monkeypatch.setattr(time, "time", lambda: now + 3600 * hours)
+    other = shared.make()
+    assert 0 < other.load_memory(conversation, LoadQuery()).lease.left <= 30
+    with pytest.raises(Conflict, match="held by 'me'"):
+        other.persist_memory(Batch(conversation, (), 1, "other", 30.0))
+    other.persist_memory(Batch(conversation, (), 1, "me", 30.0))
+    monkeypatch.undo()
+    lease = memory.load_memory(conversation, LoadQuery()).lease
+    assert (lease.owner, 0 < lease.left <= 30) == ("me", True)
+    memory.close()
+    other.close()

@@ -107,10 +107,16 @@ class FileTransactions:
         try:
             return _run(connection, begin, work)
         finally:
-            if idle is self._idle and len(idle) < self._size:
-                idle.append(connection)
-            else:
-                connection.close()
+            self._keep(connection, idle)
+
+    def _keep(self, connection: PoolProxiedConnection, idle: list[PoolProxiedConnection]) -> None:
+        """For the next transaction; what comes back after a close, or is one too many, is closed."""
+        if idle is self._idle and len(idle) < self._size:
+            idle.append(connection)
+            return
+        if idle is not self._idle and not self._private:
+            connection.detach()  # its pool is gone, and would keep it open
+        connection.close()
 
 
 def _run(connection: PoolProxiedConnection, begin: str, work: Work[T]) -> T:
