@@ -10,6 +10,7 @@ from typing import Any
 from hookloop_hookspecs import ConfigError, CorruptData, Entry, Message, Said
 from hookloop_hookspecs.codec import load_entry
 from hookloop_hookspecs.storing import LONGEST_ID
+from hookloop_hookspecs.wellformed import fault
 
 from .engine.history import repair
 
@@ -17,6 +18,8 @@ from .engine.history import repair
 def message_of(prompt: Any) -> Message:
     """The user's message: text, a message with the role user, or parts. Raises `ConfigError`."""
     if isinstance(prompt, Message):
+        if trouble := fault(prompt):
+            raise ConfigError(f"a prompt is text, a user Message, or parts (Text, Image, File); here {trouble}")
         if prompt.role != "user" or prompt.calls or prompt.results:
             raise ConfigError(f"a turn starts with a user message, not with one of the role {prompt.role!r}")
         return prompt
@@ -29,7 +32,10 @@ def message_of(prompt: Any) -> Message:
 
 def conversation_of(conversation: str | None) -> str:
     """The conversation's id; a new one for None, so that nobody shares one by accident. Raises `ConfigError`."""
-    return _id(conversation, "conversation")
+    id = _id(conversation, "conversation")
+    if id.lstrip().startswith("{"):
+        raise ConfigError("conversation begins with '{', as the text of a suspension does; give another id")
+    return id
 
 
 def turn_of(turn_id: str | None) -> str:
@@ -55,9 +61,15 @@ def _id(value: str | None, what: str) -> str:
 
 
 def history_of(history: Sequence[Message], turn: str, warnings: list[str]) -> tuple[Entry, ...]:
-    """A caller's history as entries of closed turns: repaired, numbered, the caller's list untouched."""
+    """A caller's history as entries of closed turns: repaired, numbered, the caller's list untouched.
+
+    Raises `ConfigError` for what is no `Message`.
+    """
     entries: list[Entry] = []
     group, before = 0, ""
+    for at, message in enumerate(history):
+        if trouble := fault(message) if isinstance(message, Message) else f"it is a {type(message).__name__}":
+            raise ConfigError(f"history[{at}] is no Message that can be used: {trouble}")
     for message in repair(history, warnings.append):
         starts = message.role == "user" and message.origin.kind == "user"
         if starts and (before != "user" or message.origin.turn != entries[-1].body.message.origin.turn):  # type: ignore[union-attr]  # all are Said

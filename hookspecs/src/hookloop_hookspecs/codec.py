@@ -7,9 +7,10 @@ from functools import cache
 from typing import Annotated, Any, TypeVar
 
 from pydantic import Field, TypeAdapter, ValidationError
+from pydantic_core import PydanticSerializationError
 
 from .entries import Body, Entry
-from .errors import CorruptData
+from .errors import ContractError, CorruptData
 from .messages import Message, Usage
 
 SCHEMA = 1
@@ -33,8 +34,16 @@ def _body() -> TypeAdapter[Any]:
 
 
 def dump_entry(entry: Entry) -> str:
-    """The entry as one line of JSON text; the same entry always gives the same text."""
-    body = _body().dump_json(entry.body).decode("utf-8")
+    """The entry as one line of JSON text; the same entry always gives the same text.
+
+    Raises `ContractError` for an entry that `load_entry` would refuse, since a value in it is not what its type says.
+    """
+    try:
+        body = _body().dump_json(entry.body, warnings="error").decode("utf-8")
+    except PydanticSerializationError as error:
+        raise ContractError(
+            f"entry {entry.number} of turn {entry.turn[:80]!r} cannot be stored: {_brief(error)}"
+        ) from error
     turn = json.dumps(entry.turn, ensure_ascii=False)
     return f'{{"v":{SCHEMA},"number":{entry.number},"turn":{turn},"body":{body}}}'
 

@@ -7,7 +7,8 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from .messages import ToolCall
-from .verdicts import Decision
+from .verdicts import Decision, Suspend
+from .wellformed import fault
 
 
 class ToolError(Exception):
@@ -46,7 +47,10 @@ class ToolContext:
         approved; then this returns the decision. A second `suspend` of the same call waits for a second one.
 
         Arguments: `question` for whoever decides; `expires` in seconds from now, after which it counts as denied.
+        Raises `TypeError` for others than text and a number.
         """
+        if trouble := fault(Suspend(question, expires)):
+            raise TypeError(f"ctx.suspend: {trouble}")
         if self.decisions:
             return self.decisions.pop(0)
         raise SuspendCall(question, expires)

@@ -17,6 +17,7 @@ from pydantic_core import to_json, to_jsonable_python
 
 from .messages import File, Image, ResultPart, Text, ToolResult
 from .redact import bounded, redact
+from .wellformed import fault
 
 _PARTS: Final = (Text, Image, File)
 _ATOMS: Final = frozenset({str, int, float, bool, type(None)})
@@ -51,7 +52,7 @@ def encode_result(value: Any) -> Encoded:
     if isinstance(value, str):
         return Encoded((Text(_text(value)),))
     if isinstance(value, ToolResult):
-        return Encoded(tuple(map(_part, value.content)), value.private, value.is_error)
+        return _encoded(value)
     if isinstance(value, _PARTS):
         return Encoded((_part(value),))
     if isinstance(value, list | tuple) and any(isinstance(item, _PARTS) for item in value):
@@ -61,18 +62,34 @@ def encode_result(value: Any) -> Encoded:
     return Encoded((Text(encode_json(value)),))
 
 
+def _encoded(value: ToolResult) -> Encoded:
+    """A tool's own result; its content may also be a list, or one text."""
+    given: Any = value.content
+    content = (given,) if isinstance(given, str) else tuple(given) if isinstance(given, list) else given
+    if not isinstance(content, tuple):
+        raise Unencodable(
+            f"its ToolResult's content is {bounded(repr(given), 60)}; give a tuple of Text, Image and File"
+        )
+    value = replace(value, content=tuple(map(_part, content)))
+    if trouble := fault(value):
+        raise Unencodable(f"of its ToolResult, {trouble}")
+    return Encoded(value.content, value.private, value.is_error)
+
+
 def _text(value: str) -> str:
     """The plain text; half a surrogate pair, which no wire can carry, becomes a replacement character."""
     try:
-        value.encode("utf-8")
+        str.encode(value, "utf-8")
     except UnicodeEncodeError:
-        return value.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace")
+        return str.encode(value, "utf-16-le", "surrogatepass").decode("utf-16-le", "replace")
     return value if type(value) is str else str.__str__(value)
 
 
 def _part(item: Any) -> ResultPart:
     if isinstance(item, str):
         return Text(_text(item))
+    if trouble := fault(item) if isinstance(item, _PARTS) else "":
+        raise Unencodable(f"of its {type(item).__name__}, {trouble}")
     if isinstance(item, Text):
         return item if (text := _text(item.text)) is item.text else replace(item, text=text)
     if isinstance(item, _PARTS):

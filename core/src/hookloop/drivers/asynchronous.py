@@ -27,6 +27,7 @@ from hookloop.engine.effects import (
     Start,
     StopJobs,
 )
+from hookloop.given import message_of
 from hookloop.hooks import Awaiting, Blocking, Waits
 from hookloop_hookspecs import Message, ModelRequest, Outcome, ProviderError, Reply
 from hookloop_hookspecs.errors import Cancelled
@@ -106,8 +107,8 @@ class AsyncRun(Base):
         return event
 
     def send(self, text: str | Message) -> None:
-        """Put a user's message into the running turn. Raises `NoOpenTurn` once it is over."""
-        self.live.send(text if isinstance(text, Message) else Message.user(text))
+        """Put a user's message into the running turn. Raises `NoOpenTurn` once it is over, `ConfigError` for no message."""
+        self.live.send(message_of(text))
 
     def cancel(self, *, after_round: bool = False) -> None:
         """End the turn with an outcome "cancelled": now, or at the end of the round."""

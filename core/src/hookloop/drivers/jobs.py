@@ -103,6 +103,9 @@ def body(job: Job, context: ToolContext, detailed: bool, timeout: float | None) 
     except Unencodable as error:
         text = f"{tool.name} ran, but its result cannot be given to a model: {error}"
         return failed(job, text, monotonic() - began)
+    except BaseException as error:  # a result is the tool's code as well
+        text = f"{tool.name} ran, but its result cannot be read: {_told(tool, error, detailed)}"
+        return failed(job, text, monotonic() - began)
     return Done(job.place, encoded.content, encoded.is_error, encoded.private, monotonic() - began)
 
 

@@ -31,10 +31,10 @@ def after_group(run: Run, group: Group, reply: Reply) -> Flow[None]:
         return
     if reply.stop in FINAL:
         raise Ended("done", reply.stop, reply.text)
-    if run.output_text:
+    if run.output_text and not (yield from take_post(run, last=True, final=True)):
         raise Ended("done", "end", run.output_text)
     results = [group.results[place].message.results[0] for place in group.places]
-    if all(_direct(run, result) for result in results):
+    if all(_direct(run, result) for result in results) and not (yield from take_post(run, last=True, final=True)):
         raise Ended("done", "return_direct", "\n\n".join(r.text for r in results))
     yield from take_post(run)
     if "next_instructions" not in run.setup.hooks:

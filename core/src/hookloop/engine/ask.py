@@ -44,6 +44,7 @@ from hookloop_hookspecs.events import (
 from hookloop_hookspecs.providers import Delta
 from hookloop_hookspecs.redact import bounded, redact
 from hookloop_hookspecs.verdicts import Replace
+from hookloop_hookspecs.wellformed import fault
 
 from . import hooked
 from .begin import new_epoch
@@ -54,6 +55,7 @@ from .past import without_thinking
 from .recut import outgrown, recut
 from .run import Ended, Run, Sent
 
+_PIECES = (Reply, TextDelta, ThinkingDelta, CallDelta)
 ATTEMPTS = 20
 """How often plugins may have the model asked for one reply; more is a plugin that never gives up."""
 
@@ -306,6 +308,9 @@ def _stream(run: Run, request: ModelRequest, attempt: int) -> Flow[Reply]:
     run.partial = []
     while True:
         piece = yield from Next().ask()
+        if trouble := fault(piece) if isinstance(piece, _PIECES) else f"it is a {type(piece).__name__}":
+            what = f"the provider gave a {type(piece).__name__} that cannot be used: {trouble}"
+            raise ProviderError(what, provider=run.facts.reference, kind="server")
         if isinstance(piece, Reply):
             return piece
         if isinstance(piece, TextDelta) and "after_reply" not in run.setup.hooks:
@@ -354,9 +359,9 @@ def _failed(
             if provider is not None:
                 run.lent_from = None
                 yield from switch(run, provider)
-            limit = passed(run, (yield from Now().ask()).mono)
+            limit = passed(run, (yield from Now().ask()).mono) if run.log.ledger.ending is None else ""
             if limit:
-                raise limit_ended(run, limit)
+                yield from breach(run, limit)
             return build(run, request.settings, request.tool_choice), None
         case _:
             raise error

@@ -11,7 +11,6 @@ from hookloop_hookspecs import (
     Entry,
     LoadQuery,
     Message,
-    NoOpenTurn,
     PluginError,
     Said,
     Stop,
@@ -27,6 +26,7 @@ from hookloop_hookspecs.events import TurnBegan
 from hookloop_hookspecs.messages import Origin
 from hookloop_hookspecs.tools import Toolset, as_tool
 from hookloop_hookspecs.verdicts import Replace
+from hookloop_hookspecs.wellformed import fault
 
 from . import hooked
 from .effects import Alive, Emit, Flow, Load, Now, OpenTools
@@ -192,7 +192,7 @@ def _open_log(run: Run, question: tuple[Message, ...]) -> int:
         for call in entry.body.message.calls
     }
     run.log = Log(run.request.turn_id, number, window, ids)
-    run.log.ledger.tally.uncounted = run.request.output.name if run.request.output else ""
+    run.log.ledger.tally.uncounted = run.request.output.name if run.request.output else None
     run.closed = run.measured = len(window)
     new_epoch(run)
     return cut
@@ -226,8 +226,9 @@ def _replaced(run: Run, plugin: str, version: str, verdict: object, old: Message
     origin = Origin("user", plugin, version, "before_turn", run.turn_id)
     if isinstance(value, str):
         value = Message("user", value)
-    if not isinstance(value, Message) or value.role != "user" or value.calls or value.results:
-        raise PluginError(plugin, "before_turn", f"replaced the input by {value!r:.80}; give text or a user message")
+    if not isinstance(value, Message) or value.role != "user" or fault(value) or value.calls or value.results:
+        why = (fault(value) if isinstance(value, Message) else "") or "give text or a user message"
+        raise PluginError(plugin, "before_turn", f"replaced the input by {value!r:.80}; {why}")
     return Message("user", clean(value.content), origin, old.key)
 
 
@@ -286,10 +287,3 @@ def _why(log: Log, group: Group, place: int, superseded: bool) -> str:
             else "not run: the turn ended while this call waited for a decision"
         )
     return "interrupted: the call had started, its effect is unknown"
-
-
-def require(turn: PastTurn | None, conversation: str) -> PastTurn:
-    """The turn that can be resumed. Raises `NoOpenTurn`."""
-    if turn is None or not (turn.open or turn.suspended):
-        raise NoOpenTurn(f"conversation {conversation!r} has no turn that is open or waits for a decision")
-    return turn

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Mapping
 from functools import partial
 
 from hookloop_hookspecs import (
     Conflict,
+    Entry,
     Message,
     Outcome,
     PendingCall,
+    PluginError,
     Round,
     Said,
     Suspended,
@@ -26,9 +29,9 @@ from .begin import closings
 from .effects import CloseTools, Emit, Flow, Inbox, Now, StopJobs
 from .history import distinct
 from .log import flatten
-from .run import Ended, Run
+from .run import Ended, Run, Sent
 from .saving import let_go, save, save_outside
-from .work import settle
+from .work import never_began, settle
 
 
 def finish(run: Run, ended: Ended) -> Flow[Outcome]:
@@ -44,15 +47,27 @@ def finish(run: Run, ended: Ended) -> Flow[Outcome]:
         yield from hooked.warn(run, problem)
     outcome = outcome_of(run, ended, storing)
     yield from hooked.after_turn(run, outcome)
+    if (run.boxes or run.spent) and run.entered and not run.lost and storing is None:
+        yield from _afterwards(run)
     yield from Emit(TurnFinished(outcome.status, outcome.stop_reason, outcome.text, outcome)).ask()
     if storing is not None and ended.error is None:
         ended.error = storing
     return outcome
 
 
+def _afterwards(run: Run) -> Flow[None]:
+    """What `after_turn` put into states, or spent, is stored behind the turn. Nothing here ends a turn that is over."""
+    try:
+        run.collect()
+        yield from save(run, final=True)
+    except Exception as error:
+        run.log.saved()
+        yield from hooked.warn(run, f"what after_turn noted was not stored: {type(error).__name__}: {error}")
+
+
 def _close(run: Run, ended: Ended) -> Flow[None]:
     """Answer what is open (unless it waits for a decision), admit what was sent in, and append the last mark."""
-    run.collect()
+    _collect(run, ended)
     now = yield from Now().ask()
     if ended.status != "suspended":
         group = run.log.group
@@ -68,14 +83,28 @@ def _close(run: Run, ended: Ended) -> Flow[None]:
         run.add(TurnEnded(ended.status, ended.reason, ended.text, run.output_text, _error_text(ended.error)))
 
 
+def _collect(run: Run, ended: Ended) -> None:
+    """The last states of plugins. One that is no JSON fails the turn, where nothing else did."""
+    for _ in range(len(run.boxes) + 1):
+        try:
+            run.collect()
+        except PluginError as error:
+            if ended.error is None:
+                ended.status, ended.reason, ended.error = "failed", type(error).__name__, error
+
+
 def _drain(run: Run, ended: Ended) -> Flow[None]:
-    """Bring started jobs to their ends: those that are over are judged as ever, the others are told to stop. A plugin that
-    fails meanwhile withholds its result; the turn ends as it would have.
+    """Bring started jobs to their ends: those that are over are judged as ever, the others are told to stop, and those that
+    never began are answered so. A plugin that fails meanwhile withholds its result; the turn ends as it would have.
     """
     dones = list(run.over.values()) + (yield from StopJobs(True).ask())
     run.running = False
     if run.lost:
         return
+    over = {done.place for done in dones}
+    for place, job in list(run.jobs.items()):
+        if place not in over:
+            yield from never_began(run, job, "not run: the turn ended before this call began")
     for done in dones:
         if done.place in run.jobs:
             try:
@@ -126,7 +155,7 @@ def outcome_of(run: Run, ended: Ended, storing: BaseException | None = None) -> 
         output=run.output,
         new=tuple(flatten(entries)),
         usage=run.log.ledger.usage,
-        rounds=tuple(_rounds(run)),
+        rounds=tuple(rounds_of(run.log.entries, run.rounds)),
         pending=tuple(pending(run)) if ended.status == "suspended" else (),
         warnings=tuple(run.warnings),
         error=ended.error or storing,
@@ -159,11 +188,12 @@ def pending(run: Run) -> list[PendingCall]:
     return [PendingCall(group.call(place), mark.question, mark.arguments, mark.expires) for place, mark in waiting]
 
 
-def _rounds(run: Run) -> list[Round]:
-    replies = [e.body for e in run.log.entries if isinstance(e.body, Said) and e.body.stop is not None]
+def rounds_of(entries: Iterable[Entry], known: Mapping[int, Sent]) -> list[Round]:
+    """The rounds of a turn, with what is `known` of their requests."""
+    replies = [e.body for e in entries if isinstance(e.body, Said) and e.body.stop is not None]
     rounds = []
     for number, said in enumerate(replies, 1):
-        sent = run.rounds.get(number)
+        sent = known.get(number)
         rounds.append(
             Round(
                 number,

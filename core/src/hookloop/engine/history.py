@@ -164,7 +164,7 @@ def repair(messages: Iterable[Message], warn: Callable[[str], None]) -> list[Mes
     """A history that satisfies INV, from one that a caller brings: orphaned results are dropped, repeated ones too, calls
     without a result are answered as interrupted, ids made unique on both sides. The caller's objects are not touched.
     """
-    source = list(messages)
+    source = [part for message in messages for part in _by_role(message, warn)]
     out: list[Message] = []
     taken: set[str] = set()
     at = 0
@@ -180,6 +180,23 @@ def repair(messages: Iterable[Message], warn: Callable[[str], None]) -> list[Mes
             at += 1
         out.extend(_group(message, results, taken, len(out), warn))
     return out
+
+
+def _by_role(message: Message, warn: Callable[[str], None]) -> list[Message]:
+    """The message with nothing in it that its role may not hold. Results stand in messages of their own: some clients keep
+    them in the user's message, before its text.
+    """
+    role, results = message.role, [Message("tool", (result,), Origin("tool")) for result in message.results]
+    if role == "tool" and len(results) == len(message.content) == 1:
+        return [message]
+    misplaced = (ToolResult,) if role == "assistant" else (ToolResult, ToolCall)
+    rest = tuple(part for part in message.content if not isinstance(part, misplaced))
+    if role != "assistant" and message.calls:
+        warn(f"calls in a {role} message were left out of the history: {[call.id for call in message.calls]}")
+    if role == "tool":
+        return results
+    inner = [message] if len(rest) == len(message.content) else [replace(message, content=rest)] if rest else []
+    return [*results, *inner] if role == "user" else [*inner, *results]
 
 
 def _group(

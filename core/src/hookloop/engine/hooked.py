@@ -19,6 +19,7 @@ from hookloop_hookspecs import (
 from hookloop_hookspecs.events import Contributed, Decision, Warned
 from hookloop_hookspecs.redact import bounded, redact
 from hookloop_hookspecs.verdicts import Decision as Decided
+from hookloop_hookspecs.wellformed import fault
 
 from .effects import CallHook, Emit, Flow, HookName, Returned
 from .merge import Merged, Ruling, merge
@@ -97,6 +98,9 @@ def select_context(run: Run, view: Sequence[Message]) -> Flow[tuple[Returned, Wi
     returned = yield from _call(run, "select_context", {"view": view})
     for one in returned:
         if isinstance(one.value, Window | Condense):
+            if trouble := fault(one.value):
+                text = f"returned a {type(one.value).__name__} that cannot be used: {trouble}"
+                raise PluginError(one.plugin, "select_context", text)
             return one, one.value
         if one.value is not None:
             text = f"returned {one.value!r:.80}; it may return a Window, Condense or None"

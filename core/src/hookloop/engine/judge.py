@@ -22,7 +22,7 @@ from hookloop_hookspecs import (
     ToolCall,
     ToolResult,
 )
-from hookloop_hookspecs.results import encode_json
+from hookloop_hookspecs.results import Unencodable, encode_json
 from hookloop_hookspecs.schema import parse_arguments
 from hookloop_hookspecs.verdicts import Decision
 
@@ -173,7 +173,13 @@ def _passes(
             return refused(call, f"denied: plugin {replaced.plugin} gave arguments that are not an object")
         yield from hooked.ruled(replaced, call.name)
         arguments, decision = dict(value), None
-        raw = encode_json(arguments)
+        try:
+            raw = encode_json(arguments)
+        except Unencodable as error:
+            yield from hooked.warn(
+                run, f"replaced arguments by some without JSON: {error}", replaced.plugin, "before_tool"
+            )
+            return refused(call, f"denied: plugin {replaced.plugin} gave arguments that are not JSON")
     return refused(call, "denied: plugins kept changing the arguments of this call")
 
 

@@ -18,10 +18,13 @@ from hookloop_hookspecs import (
     TurnSuspended,
     Usage,
 )
+from hookloop_hookspecs.arguments import ArgumentsError, parse_arguments
 from hookloop_hookspecs.entries import Body
 from hookloop_hookspecs.messages import ToolCall
 
 Mark = Started | Suspended | Decided
+COMPARED = 2000
+"""Characters of arguments up to which another spelling (white space, order of keys) is seen through."""
 
 
 @dataclass(slots=True)
@@ -31,8 +34,8 @@ class Tally:
     calls: int = 0
     by_tool: dict[str, int] = field(default_factory=dict)
     repeated: int = 0
-    last: tuple[str, str] = ("", "")
-    uncounted: str = ""
+    last: ToolCall | None = None
+    uncounted: str | None = None
 
     def count(self, call: ToolCall) -> None:
         """Count one more call; the output tool's (`uncounted`) are none."""
@@ -40,12 +43,29 @@ class Tally:
             return
         self.calls += 1
         self.by_tool[call.name] = self.by_tool.get(call.name, 0) + 1
-        self.repeated = self.repeated + 1 if (call.name, call.raw) == self.last else 1
-        self.last = (call.name, call.raw)
+        self.repeated = self.repeated + 1 if self.last is not None and identical(call, self.last) else 1
+        self.last = call
 
     def copy(self) -> Tally:
         """An equal tally that counts on by itself."""
         return Tally(self.calls, dict(self.by_tool), self.repeated, self.last, self.uncounted)
+
+
+def identical(one: ToolCall, other: ToolCall) -> bool:
+    """Are these the same call, whatever the spelling of its arguments?"""
+    if one.name != other.name:
+        return False
+    if one.raw == other.raw:
+        return True
+    return max(len(one.raw), len(other.raw)) <= COMPARED and _spelled(one.raw) == _spelled(other.raw)
+
+
+def _spelled(raw: str) -> object:
+    """Arguments as the tool would get them; text that is no JSON stands for itself."""
+    try:
+        return parse_arguments(raw)
+    except ArgumentsError:
+        return raw
 
 
 @dataclass(slots=True)

@@ -12,6 +12,7 @@ from typing import Any
 from hookloop_hookspecs import Message, Narrow, Origin, PluginError, Reply, Stop, Text, ToolResult
 from hookloop_hookspecs.results import Unencodable, encode_result
 from hookloop_hookspecs.verdicts import ALLOWED, VERDICTS, Answer, Deny, Replace, Retry, Suspend, Verdict
+from hookloop_hookspecs.wellformed import fault
 
 from .effects import Returned
 from .history import clean, clean_text
@@ -94,6 +95,8 @@ def _items(one: Returned, hook: str) -> Iterable[object]:
 
 
 def _take(merged: Merged, one: Returned, hook: str, item: object, origin: Origin) -> None:
+    if trouble := "" if isinstance(item, str) else fault(item):
+        raise PluginError(one.plugin, hook, f"returned a {type(item).__name__} that cannot be used: {trouble}")
     match item:
         case str() if hook in CONTRIBUTE:
             merged.messages.append(Message("user", clean((Text(item),)), origin, "", hook == "recall"))
@@ -142,15 +145,15 @@ def reply_of(value: Any, old: Reply | None, plugin: str, hook: str) -> Reply:
     if isinstance(value, str):
         usage = old.usage if old is not None else Reply().usage
         return Reply((Text(value),), "end", usage, old.model if old is not None else "")
-    if isinstance(value, Reply):
-        return replace(value, usage=old.usage) if old is not None and value.usage == Reply().usage else value
-    raise PluginError(plugin, hook, f"gave {_a(value)} for a reply; give text or a Reply")
+    if not isinstance(value, Reply):
+        raise PluginError(plugin, hook, f"gave {_a(value)} for a reply; give text or a Reply")
+    if trouble := fault(value):
+        raise PluginError(plugin, hook, f"gave a Reply that cannot be used: {trouble}")
+    return replace(value, usage=old.usage) if old is not None and value.usage == Reply().usage else value
 
 
 def result_of(value: Any, old: ToolResult, plugin: str, hook: str) -> ToolResult:
     """The result that a plugin's `Replace` or `Answer` stands for; it stays the result of the same call."""
-    if isinstance(value, ToolResult):
-        return replace(value, call_id=old.call_id, name=old.name, ran=old.ran)
     try:
         encoded = encode_result(value)
     except Unencodable as error:

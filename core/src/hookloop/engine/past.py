@@ -52,7 +52,7 @@ class PastTurn:
 
     @property
     def open(self) -> bool:
-        """True when it began and neither ended nor waits for a decision."""
+        """True when it began, neither ended nor waits for a decision."""
         return self.started is not None and self.ended is None and not self.suspended
 
     @property
@@ -79,7 +79,7 @@ class PastTurn:
             case TurnStarted():
                 self.started, self.owner = entry.body, entry.body.owner
             case TurnEnded():
-                self.ended = entry.body
+                self.ended, self.suspended = entry.body, False
             case TurnSuspended():
                 self.suspended = True
             case Resumed():

@@ -14,6 +14,7 @@ from hookloop_hookspecs import (
     Deny,
     NoOpenTurn,
     Origin,
+    PluginError,
     Reply,
     Resumed,
     Said,
@@ -24,9 +25,10 @@ from hookloop_hookspecs import (
     TurnStarted,
 )
 from hookloop_hookspecs.events import TurnBegan
-from hookloop_hookspecs.results import encode_json
+from hookloop_hookspecs.results import Unencodable, encode_json
 from hookloop_hookspecs.schema import parse_arguments
 from hookloop_hookspecs.verdicts import Decision
+from hookloop_hookspecs.wellformed import fault
 
 from .begin import new_epoch
 from .decide import commit, conclude
@@ -43,9 +45,11 @@ from .saving import save
 from .work import work
 
 
-def require(run: Run) -> PastTurn:
-    """The turn that can be taken up. Raises `NoOpenTurn`."""
+def require(run: Run, wanted: PastTurn | None = None) -> PastTurn:
+    """The turn that can be taken up: the last one, and the one that is `wanted`. Raises `NoOpenTurn`."""
     turn = run.past.last
+    if wanted is not None and wanted is not turn:
+        raise NoOpenTurn(f"turn {wanted.id!r} was left open, and others came after it; it cannot be taken up any more")
     if turn is None or turn.started is None or turn.ended is not None:
         raise NoOpenTurn(f"conversation {run.conversation!r} has no turn that is open or waits for a decision")
     return turn
@@ -74,7 +78,7 @@ def _rebuild(run: Run, turn: PastTurn, started: TurnStarted) -> None:
     lead = [run.past.summary.message] if run.past.summary else []
     window = distinct(lead + [message for past in closed[at:] for message in past.messages])
     run.log = Log(turn.id, turn.start, window, _ids(run))
-    run.log.ledger.tally.uncounted = run.request.output.name if run.request.output else ""
+    run.log.ledger.tally.uncounted = run.request.output.name if run.request.output else None
     run.closed = len(window)
     run.measured = len(window)
     run.log.replay(turn.entries)
@@ -117,6 +121,8 @@ def _decided(run: Run) -> Mapping[int, Decision]:
     for id, decision in run.request.decisions.items():
         if not isinstance(decision, Approve | Deny | Answer):
             raise ConfigError(f"the decision on {id!r} is {decision!r:.80}; it is Approve, Deny or Answer")
+        if trouble := fault(decision):
+            raise ConfigError(f"the decision on {id!r} cannot be used: {trouble}")
     return {waiting[id]: decision for id, decision in run.request.decisions.items()}
 
 
@@ -132,13 +138,17 @@ def _marks(run: Run, decisions: Mapping[int, Decision], now: float) -> list[Deci
 
 
 def _mark(place: int, decision: Decision) -> Decided:
-    match decision:
-        case Approve(arguments):
-            return Decided(place, "approve", encode_json(arguments) if arguments is not None else "")
-        case Deny(reason):
-            return Decided(place, "deny", reason=reason)
-        case Answer(value):
-            return Decided(place, "answer", result=result_of(value, ToolResult("", ""), "resume", "resume"))
+    """A decision as it is noted. Raises `ConfigError` for what cannot be."""
+    try:
+        match decision:
+            case Approve(arguments):
+                return Decided(place, "approve", encode_json(arguments) if arguments is not None else "")
+            case Deny(reason):
+                return Decided(place, "deny", reason=reason)
+            case Answer(value):
+                return Decided(place, "answer", result=result_of(value, ToolResult("", ""), "resume", "resume"))
+    except (Unencodable, PluginError) as error:
+        raise ConfigError(f"the decision {decision!r:.80} cannot be noted: {error}") from error
 
 
 def finish_group(run: Run, group: Group) -> Flow[None]:

@@ -216,7 +216,11 @@ class Run:
             self.add(Spent(usage, "complete", plugin))
         self.spent.clear()
         for plugin, box in self.boxes.items():
-            text = state_text(plugin, box.value)
+            try:
+                text = state_text(plugin, box.value)
+            except PluginError:
+                box.value = json.loads(box.saved)  # told once; the turn must still come to its end
+                raise
             if text != box.saved:
                 box.saved = text
                 self.add(State(plugin, text))

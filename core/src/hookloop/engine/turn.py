@@ -10,20 +10,17 @@ However a turn is left, `finish` runs: the history is valid, stored, and told.
 
 from __future__ import annotations
 
-import json
-
-from hookloop_hookspecs import HookloopError, Message, Outcome, Usage
+from hookloop_hookspecs import Outcome
 from hookloop_hookspecs.errors import Cancelled
 from hookloop_hookspecs.events import TurnFinished
 
 from . import begin, resume
+from .again import again
 from .answer import after_group, answer
 from .ask import ask
 from .decide import decide
 from .effects import Emit, Flow
 from .finish import finish
-from .log import flatten
-from .past import PastTurn
 from .run import Ended, Request, Run, Setup
 from .work import work
 
@@ -36,18 +33,21 @@ def turn(setup: Setup, request: Request, run: Run | None = None) -> Flow[Outcome
     Raises what ended the turn, where that was an error, once it is stored and told; the error's `outcome` is set.
     """
     run = run or Run(setup, request)
+    found: Outcome | None = None
     try:
         found = yield from _load(run)
-        if found is not None:
-            return found
-        ended = yield from _play(run)
+        ended = (yield from _play(run)) if found is None else Ended(found.status, found.stop_reason, error=found.error)
     except (Cancelled, KeyboardInterrupt) as gone:
         ended = Ended("cancelled", "cancelled", error=gone if isinstance(gone, KeyboardInterrupt) else None)
     except GeneratorExit:
         raise
     except BaseException as error:
         ended = Ended("failed", type(error).__name__, error=error)
-    outcome = yield from finish(run, ended)
+    if found is None:
+        outcome = yield from finish(run, ended)
+    else:
+        outcome = found
+        yield from Emit(TurnFinished(outcome.status, outcome.stop_reason, outcome.text, outcome)).ask()
     if ended.error is not None:
         _attach(ended.error, outcome)
         raise ended.error
@@ -66,11 +66,7 @@ def _load(run: Run) -> Flow[Outcome | None]:
     """Load the conversation; a turn that was finished before under this id is given back as it was."""
     yield from begin.load(run)
     known = run.past.turn(run.request.turn_id) if run.request.repeatable else None
-    if known is None or known.open or known.suspended:
-        return None
-    outcome = _again(run, known)
-    yield from Emit(TurnFinished(outcome.status, outcome.stop_reason, outcome.text, outcome)).ask()
-    return outcome
+    return None if known is None or known.open or known.suspended else again(run, known)
 
 
 def _play(run: Run) -> Flow[Ended]:
@@ -94,7 +90,7 @@ def _enter(run: Run) -> Flow[None]:
     known = run.past.turn(run.request.turn_id) if run.request.repeatable else None
     yield from begin.register(run)
     if run.request.message is None or known is not None:
-        yield from resume.take_up(run, resume.require(run))
+        yield from resume.take_up(run, resume.require(run, known))
     else:
         yield from begin.start(run, run.request.message)
 
@@ -110,35 +106,3 @@ def _round(run: Run) -> Flow[None]:
     yield from work(run, jobs)
     if group is not None:
         yield from after_group(run, group, run.reply)
-
-
-def _again(run: Run, known: PastTurn) -> Outcome:
-    """The outcome of a turn that is over, read from its entries; nothing runs. Raises a failed one's error."""
-    status, reason, text, output, error = "done", "end", "", "", ""
-    messages: list[Message] = list(flatten(known.entries))
-    if known.ended is not None:
-        end = known.ended
-        status, reason, text, output, error = end.status, end.stop_reason, end.text, end.output, end.error
-    elif messages:
-        text = messages[-1].text
-    failure = HookloopError(error) if error else None
-    outcome = Outcome(
-        status=status,  # type: ignore[arg-type]  # read from an entry, whose type it is
-        stop_reason=reason,
-        text=text,
-        conversation=run.conversation,
-        turn_id=known.id,
-        output=run.request.output.parse(output)
-        if output and run.request.output
-        else json.loads(output)
-        if output
-        else None,
-        new=tuple(messages),
-        usage=Usage(),
-        error=failure,
-        flatten=lambda: [m for past in run.past.turns for m in flatten(past.entries)],
-    )
-    if failure is not None:
-        failure.outcome = outcome
-        raise failure
-    return outcome

@@ -89,8 +89,13 @@ def _forget(run: Run, job: Job) -> None:
 def _unstarted(run: Run, why: str) -> Flow[None]:
     """Answer the jobs that never began."""
     for job in list(run.jobs.values()):
-        message = closing(job.call, f"not run: {why}")
-        run.log.answer(job.place, Said(message))
-        _forget(run, job)
-        yield from Emit(ToolEnded(run.round, job.call, message.results[0], False)).ask()
+        yield from never_began(run, job, f"not run: {why}")
     yield from save(run)
+
+
+def never_began(run: Run, job: Job, text: str) -> Flow[None]:
+    """Answer a job that was to start and did not."""
+    message = closing(job.call, text)
+    run.log.answer(job.place, Said(message))
+    _forget(run, job)
+    yield from Emit(ToolEnded(run.round, job.call, message.results[0], False)).ask()

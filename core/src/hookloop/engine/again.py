@@ -1,0 +1,61 @@
+"""A turn that is over, asked for once more under its id: its outcome is read from its entries, and nothing runs."""
+
+from __future__ import annotations
+
+import json
+import re
+
+from hookloop_hookspecs import HookloopError, LimitError, Outcome, PluginError, ProviderError, TurnEnded, errors
+
+from .finish import rounds_of
+from .log import Log, flatten
+from .past import PastTurn
+from .run import Run
+
+
+def again(run: Run, known: PastTurn) -> Outcome:
+    """The outcome of a turn that is over; `error` is what ended it, where that was one."""
+    log = Log(known.id, known.start, [], set())
+    log.replay(known.entries)
+    messages = tuple(flatten(known.entries))
+    end = known.ended or TurnEnded("done", "end", messages[-1].text if messages else "")  # outside, no end is stored
+    rounds = tuple(rounds_of(known.entries, {}))
+    error = _remade(end, rounds[-1].provider if rounds else run.facts.reference) if end.error else None
+    outcome = Outcome(
+        status=end.status,
+        stop_reason=end.stop_reason,
+        text=end.text,
+        conversation=run.conversation,
+        turn_id=known.id,
+        output=_output(run, end.output),
+        new=messages,
+        usage=log.ledger.usage,
+        rounds=rounds,
+        error=error,
+        flatten=lambda: [message for past in run.past.turns for message in flatten(past.entries)],
+    )
+    if error is not None:
+        error.outcome = outcome
+    return outcome
+
+
+def _output(run: Run, text: str) -> object:
+    if not text:
+        return None
+    return run.request.output.parse(text) if run.request.output else json.loads(text)
+
+
+def _remade(end: TurnEnded, provider: str) -> HookloopError:
+    """The error that ended the turn, of its own class where that is one of the family; its evidence is gone but the text."""
+    name, _, text = end.error.partition(": ")
+    kind = getattr(errors, name, None)
+    if not (isinstance(kind, type) and issubclass(kind, HookloopError)):
+        return HookloopError(end.error)
+    if kind is LimitError:
+        return LimitError(end.stop_reason)
+    if kind is ProviderError:
+        return ProviderError(text, provider=provider)
+    if kind is PluginError:
+        found = re.fullmatch(r"plugin '(.*?)', hook (\S*): (.*)", text, re.DOTALL)
+        return PluginError(*found.groups()) if found else HookloopError(end.error)
+    return kind(text)

@@ -1,0 +1,134 @@
+"""Does a value hold what its type says? Python does not look, and a wrong value that enters history is met too late: by the
+store that cannot read it back, or by the provider that refuses it in every turn to come.
+
+What must live here: the look, and its words. What must never be known here: whose fault it is (whoever asks says so).
+"""
+
+from __future__ import annotations
+
+import binascii
+from collections.abc import Callable
+from dataclasses import fields, is_dataclass
+from functools import cache
+from types import UnionType
+from typing import Any, Final, Literal, TypeAlias, TypeVar, Union, get_args, get_origin, get_type_hints
+
+from .messages import File, Image
+from .redact import bounded, redact
+
+Check: TypeAlias = Callable[[Any], str]
+"""Gives the fault of a value, written to stand behind its name (" is 5, not str"); empty where there is none."""
+
+
+def fault(value: Any) -> str:
+    """What is wrong with a message, a part, a reply, a verdict, in words that name the field; empty where nothing is.
+
+    Looks at the type of every field, down to the last part, and at the data of pictures and files: base64, or a URL.
+    """
+    kind: Any = value.__class__
+    for name, plain, check in _checks(kind):
+        held = getattr(value, name)
+        if held.__class__ not in plain and (trouble := check(held)):
+            return f"{name}{trouble}"
+    return _medium(value) if isinstance(value, Image | File) else ""
+
+
+@cache
+def _checks(kind: Any) -> tuple[tuple[str, frozenset[type], Check], ...]:
+    """Each field with the classes that need no further look (most values are of one), and its check."""
+    if not is_dataclass(kind):
+        return ()
+    hints = get_type_hints(kind)
+    return tuple((spec.name, _plain(hints[spec.name]), _check(hints[spec.name])) for spec in fields(kind))
+
+
+def _plain(hint: Any) -> frozenset[type]:
+    members = get_args(hint) if get_origin(hint) in (Union, UnionType) else (hint,)
+    return frozenset(kind for kind in members if kind in (str, bool, int, float, type(None)))
+
+
+def _check(hint: Any) -> Check:
+    """The check of one annotation."""
+    if isinstance(hint, TypeVar) or hint is Any or hint is object:
+        return _anything
+    if get_origin(hint) is Literal:
+        return _one_of(get_args(hint))
+    if get_origin(hint) in (Union, UnionType):
+        return _any_of(get_args(hint))
+    if get_origin(hint) is tuple:
+        return _tuple_of(_check(get_args(hint)[0]))
+    return _of(get_origin(hint) or hint)
+
+
+def _anything(_: Any) -> str:
+    return ""
+
+
+def _one_of(values: tuple[Any, ...]) -> Check:
+    names = ", ".join(map(repr, values))
+    return lambda value: "" if isinstance(value, str) and value in values else f" is {_a(value)}, not one of {names}"
+
+
+def _tuple_of(check: Check) -> Check:
+    def checked(value: Any) -> str:
+        if not isinstance(value, tuple):
+            return f" is {_a(value)}, not a tuple"
+        for at, item in enumerate(value):
+            trouble = check(item)
+            if trouble:
+                return f"[{at}]{trouble}"
+        return ""
+
+    return checked
+
+
+_NUMBERS: Final = {int: (int,), float: (int, float)}
+"""What counts as a number of a kind; a bool is none."""
+
+
+def _of(kind: type[Any]) -> Check:
+    kinds = _NUMBERS.get(kind, (kind,))
+
+    def checked(value: Any) -> str:
+        if not isinstance(value, kinds) or (kind in _NUMBERS and isinstance(value, bool)):
+            return f" is {_a(value)}, not {kind.__name__}"
+        inner = fault(value) if is_dataclass(kind) else ""
+        return f".{inner}" if inner else ""
+
+    return checked
+
+
+def _any_of(hints: tuple[Any, ...]) -> Check:
+    """Any member of a union; a value of a member's own class has that one's fault."""
+    members = [(get_origin(hint) or hint, _check(hint)) for hint in hints]
+    names = ", ".join("None" if kind is type(None) else getattr(kind, "__name__", str(kind)) for kind, _ in members)
+
+    def checked(value: Any) -> str:
+        for kind, check in members:
+            if kind is type(value):
+                return check(value)
+        if any(not check(value) for _, check in members):
+            return ""
+        return f" is {_a(value)}, not one of {names}"
+
+    return checked
+
+
+def _medium(value: Image | File) -> str:
+    """Is there something to show?"""
+    if not value.data:
+        return "" if value.url else "data is empty, and there is no url"
+    try:
+        binascii.a2b_base64(value.data, strict_mode=True)
+    except ValueError:
+        of = type(value).__name__
+        return f"data is not base64; {of}.of(…) makes it of bytes"
+    return ""
+
+
+def _a(value: Any) -> str:
+    """A value in a few words; one that cannot be shown is named by its class."""
+    try:
+        return bounded(redact(repr(value)), 60)
+    except Exception:
+        return f"a {type(value).__name__}"
