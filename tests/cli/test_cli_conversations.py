@@ -82,6 +82,18 @@ def test_one_is_shown_with_its_origins_and_no_control_characters(hookloop: Hookl
     assert roles == ["user", "assistant", "tool", "user", "assistant"]
 
 
+@pytest.mark.parametrize("command", [["show"], ["export"], ["delete", "-y"]])
+def test_the_nearest_id_is_told(hookloop: Hookloop, command: list[str]) -> None:
+    done = hookloop("conversations", *command, "c11")
+    assert (done.code, done.err.split("; ")[1]) == (2, "did you mean 'c1'?\n")
+    assert "; " not in hookloop("conversations", *command, "quite-another").err
+
+
+def test_a_file_that_cannot_be_written_is_told(hookloop: Hookloop) -> None:
+    done = hookloop("conversations", "export", "c1", "no-folder/c1.jsonl")
+    assert (done.code, done.err) == (2, "error: no-folder/c1.jsonl: cannot be written: No such file or directory\n")
+
+
 def test_an_export_is_imported_equal(hookloop: Hookloop) -> None:
     file = hookloop.file.with_name("c1.jsonl")
     assert hookloop("conversations", "export", "c1", str(file)).code == 0

@@ -88,6 +88,13 @@ def test_a_name_that_cannot_be_is_refused(hookloop: Hookloop, name: str) -> None
     assert "is no name for a distribution" in done.err
 
 
+@pytest.mark.parametrize(
+    ("name", "instead"), [("Lint_Feedback", "lint-feedback"), ("LintFeedback", "lint-feedback"), ("a--b", "a-b")]
+)
+def test_a_name_like_it_that_would_do_is_told(hookloop: Hookloop, name: str, instead: str) -> None:
+    assert hookloop("new", "plugin", name).err.endswith(f"at most 36; for example {instead!r}\n")
+
+
 def test_a_folder_that_is_there_is_left_alone(hookloop: Hookloop) -> None:
     folder = made(hookloop, "memory")
     (folder / "README.md").write_text("mine", "utf-8")

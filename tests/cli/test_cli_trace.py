@@ -161,6 +161,9 @@ def test_turns_are_chosen(hookloop: Hookloop, tmp_path: Path) -> None:
     assert "second" not in hookloop("trace", "show", str(file), "--turn", "first").out
     data = json.loads(hookloop("trace", "show", str(file), "--turn", "first", "--json").out)
     assert data[-1]["data"]["text"] == "one"
+    assert hookloop("trace", "show", str(file), "--turn", "frist").err.endswith(
+        "no turn 'frist'; there is for example 'first'\n"
+    )
 
 
 @pytest.mark.parametrize(("name", "words"), [("none.jsonl", "cannot be read"), ("empty.jsonl", "is empty")])
