@@ -193,7 +193,7 @@ def test_further_ways_to_break_a_rule(rule: str, body: Json) -> None:
     assert rule in [violation.rule for violation in check_responses(body)]
 
 
-VENDOR = {
+VENDOR: dict[str, tuple[Json, Json]] = {
     "local_shell": ({"id": "lsh_1"}, {"id": "lsh_1", "call_id": None, "output": ""}),
     "shell": ({}, {}),
     "apply_patch": ({}, {"output": ""}),
