@@ -15,6 +15,7 @@ from hookloop.engine.past import ShownTurn, Size, first_in_view
 from hookloop.memory import InProcessMemory
 from hookloop.testing import ScriptedProvider, call, say, think
 from hookloop_hookspecs import (
+    Batch,
     Condense,
     LoadQuery,
     Message,
@@ -25,6 +26,7 @@ from hookloop_hookspecs import (
     ToolCall,
     ToolResult,
     Window,
+    hookimpl,
 )
 
 
@@ -210,7 +212,8 @@ def test_a_view_is_whole_turns_within_its_budget(
     at = first_in_view(shown, window, previous, question)
     view = [message for turn in shown[at:] for message in turn.messages]
     check(view)
-    assert all(turn.start >= previous for turn in shown[at:])
+    if any(turn.start < previous for turn in shown[at:]):  # it grew again, so all of it is within the budget itself
+        assert Size.of([*view, *question], window).fits(window, 0)
     if view:
         assert view[0].role == "user"
         assert Size.of([*view, *question], window).fits(window, window.slack)
@@ -219,6 +222,88 @@ def test_a_view_is_whole_turns_within_its_budget(
         more = [message for turn in shown[at - 1 :] for message in turn.messages]
         moved = len(shown) - at < len(kept)
         assert not moved or not Size.of([*more, *question], window).fits(window, 0)
+
+
+def turns(memory: InProcessMemory, count: int, **parameters: Any) -> list[str]:
+    """So many turns of two messages in conversation "c"; gives back the texts of the last request."""
+    provider = ScriptedProvider([say("a")] * count)
+    with Agent(provider, memory=memory, **parameters) as agent:
+        for at in range(count):
+            agent.run(f"q{at}", conversation="c")
+    check(provider.requests[-1].messages)
+    return [message.text for message in provider.requests[-1].messages]
+
+
+def test_a_view_that_was_cut_grows_again_when_the_window_does() -> None:
+    memory = InProcessMemory()
+    assert turns(memory, 4, config={"window": {"messages": 1}}) == ["q3"]
+    assert turns(memory, 1, config={"window": {"messages": 5}}) == ["q2", "a", "q3", "a", "q0"]
+    assert len(turns(memory, 1)) == 11
+
+
+@pytest.mark.parametrize("window", [{"messages": 4}, {"tokens": 14}])
+def test_what_views_leave_out_does_not_count_against_the_window(window: dict[str, int]) -> None:
+    memory = InProcessMemory()
+    turns(memory, 2)
+    broken = ProviderError("down", provider="p")
+    with Agent(ScriptedProvider([broken] * 30), memory=memory) as agent:
+        for _ in range(30):
+            with pytest.raises(ProviderError):
+                agent.run("lost", conversation="c")
+    assert turns(memory, 1, config={"window": window}) == ["q1", "a", "q0"]
+
+
+def test_recalled_messages_do_not_count_against_the_window() -> None:
+    memory = InProcessMemory()
+    facts = Hooked(recall=lambda: ["a fact"] * 4)
+    assert len(turns(memory, 6, plugins=[facts], config={"window": {"messages": 9}})) == 8 + 1 + 4
+
+
+def test_a_window_of_tokens_reads_no_more_than_it_shows() -> None:
+    memory = InProcessMemory()
+    turns(memory, 200)
+    asked: list[int | None] = []
+    load = memory.load_memory
+
+    class Noted(InProcessMemory):
+        @hookimpl
+        def persist_memory(self, batch: Batch) -> None:
+            memory.persist_memory(batch)
+
+        @hookimpl
+        def load_memory(self, conversation: str, query: LoadQuery) -> Any:
+            asked.append(query.messages)
+            return load(conversation, query)
+
+    turns(Noted(), 1, config={"window": {"tokens": 50}})
+    assert asked == [64]
+    turns(Noted(), 1, config={"window": {"tokens": 700}})
+    assert asked == [64, 64, 256]
+
+
+def test_system_messages_of_a_callers_history_stay_in_every_view() -> None:
+    history = [Message.system("S"), user("U1"), answer("A1"), user("U2"), answer("A2")]
+    assert sent(history, 3, "U3") == [("system", "S"), ("user", "U2"), ("assistant", "A2"), ("user", "U3")]
+    provider = ScriptedProvider([call("edit", {"path": str(at)}, id=f"c{at}") for at in range(6)] + [say("done")])
+    with Agent(provider, tools=tools([]), config={"window": {"messages": 5}}) as agent:
+        agent.run("go", history=history)
+    for request in provider.requests:
+        check(request.messages)
+        assert [message.text for message in request.messages if message.role == "system"] == ["S"]
+    assert len({request.epoch for request in provider.requests}) > 1
+
+
+def test_a_plugin_that_condenses_again_sees_what_it_condensed_before() -> None:
+    seen: list[list[str]] = []
+
+    def condense(view: Any) -> Any:
+        seen.append([message.text for message in view])
+        return Condense("+".join(seen[-1]), 1) if len(view) > 2 else None
+
+    last = turns(InProcessMemory(), 5, plugins=[Hooked(select_context=condense)])
+    assert seen[2] == ["q0", "a", "q1", "a"]
+    assert seen[3] == ["q0+a+q1+a", "q1", "a", "q2", "a"]
+    assert last[0].startswith("q0+a+q1+a")
 
 
 def test_limits_count_over_a_recut() -> None:

@@ -142,6 +142,19 @@ def test_the_owner_of_a_conversation_may_be_another_one_later(store: Any, conver
     assert talk([store.url], "four", conversation)[: len(whole)] == whole
 
 
+@pytest.mark.parametrize("store", SERVED, indirect=True)
+def test_a_second_store_counts_by_itself_and_holds_every_turn_once(store: Any, conversation: str) -> None:
+    whole = []
+    for text in ("one", "two"):  # the first store forgets with its agent, the second one does not
+        talk(["memory:", store.url], text, conversation)
+        whole += [f"user: {text}", answered(text)]
+    with Agent(ScriptedProvider([say("three")]), memory=["memory:", store.url]) as agent:
+        outcome = agent.run("three", conversation=conversation, history=[])
+    assert outcome.warnings == ()
+    with opened(store) as memory:
+        assert lines(flatten(read(memory, conversation))) == [*whole, "user: three", "assistant: three"]
+
+
 def play_moving(store: Any, ending: Ending, conversation: str) -> None:
     """Inside, then outside for two turns, then inside again: every request must be valid."""
     outside = {"memory": [{"url": store.url, "placement": "outside"}]}

@@ -134,7 +134,7 @@ def _facts(tables: Sequence[tuple[MemoryTable, Any]], names: Sequence[str]) -> t
             )
         facts.append(
             MemoryFacts(
-                name, capabilities, _placement(name, capabilities, table, owns), owns, "persist_memory" in hooks
+                name, capabilities, _placement(name, capabilities, table, owns), owns, "persist_memory" in hooks, "load_memory" in hooks
             )
         )
     return tuple(facts)

@@ -314,8 +314,8 @@ class Base:
                 return self.world.hooks.ask(hook, arguments, self._view, fold)
             case Store():
                 return self._stored(effect)
-            case Load(conversation, query):
-                return self._load({"conversation": conversation, "query": query})
+            case Load(conversation, query, memory):
+                return self._load({"conversation": conversation, "query": query}, memory)
             case OpenTools(toolset):
                 return self._open(toolset)
             case CloseTools():
@@ -335,12 +335,12 @@ class Base:
         batch = Batch(run.conversation, (), run.version, setup.owner, setup.lease, setup.scope)
         return self._stored(Store(home.name, batch))
 
-    def _load(self, arguments: Mapping[str, object]) -> Waits:
+    def _load(self, arguments: Mapping[str, object], memory: str) -> Waits:
         if not self._alone:
             raise Conflict(f"conversation {self.conversation!r}: another turn of this agent is under way")
         home = self.run.setup.home
         assert home is not None
-        loaded = yield from self.world.hooks.one(home.name, "load_memory", arguments)
+        loaded = yield from self.world.hooks.one(memory or home.name, "load_memory", arguments)
         if loaded is None:
             return Loaded()
         if isinstance(loaded, Loaded):

@@ -9,6 +9,7 @@ from hookloop_hookspecs import (
     Conflict,
     Decided,
     Entry,
+    Loaded,
     LoadQuery,
     Message,
     PluginError,
@@ -34,10 +35,12 @@ from .history import clean, clean_text, closing, distinct
 from .log import Group, Log
 from .merge import Merged
 from .output import spec_of, uses_tool
-from .past import Past, PastTurn, first_in_view, read, show
+from .past import Past, PastTurn, fills, first_in_view, lead, read, show
 from .run import Ended, MemoryFacts, Run
 from .saving import save
 
+FIRST_REACH = 64
+"""Messages that are loaded at first where the window counts tokens."""
 PASSES = 3
 """How often an input or a call is judged anew because a plugin replaced it."""
 
@@ -49,15 +52,27 @@ def load(run: Run) -> Flow[None]:
         yield from _prefer_home(run, run.setup.home)
     if run.home is not None:
         turn_id = run.request.turn_id if run.request.repeatable else ""
-        query = LoadQuery(_reach(run.setup.window, run.setup.hooks), turn_id, run.setup.scope)
-        loaded = yield from Load(run.conversation, query).ask()
-        entries, run.version = loaded.entries, loaded.version
-        run.past = read(entries)
+        loaded = yield from _load_enough(run, turn_id)
+        run.version = loaded.version
         last = run.past.last
         if last is not None and last.open:
             yield from _refuse_living(run, last, loaded.lease is not None and loaded.lease.left > 0)
         return
     run.past = read(entries)
+
+
+def _load_enough(run: Run, turn_id: str) -> Flow[Loaded]:
+    """Load from the tail what the view needs. Views leave some messages out (failed turns, ephemeral ones), and count in
+    tokens perhaps, so how far back that is shows only once it is read.
+    """
+    reach = _reach(run.setup.window, run.setup.hooks)
+    while True:
+        loaded = yield from Load(run.conversation, LoadQuery(reach, turn_id, run.setup.scope)).ask()
+        run.past = read(loaded.entries)
+        whole = reach is None or len(loaded.entries) >= loaded.version
+        if reach is None or whole or fills(run.past, run.setup.window):
+            return loaded
+        reach *= 4
 
 
 def _prefer_home(run: Run, home: MemoryFacts) -> Flow[None]:
@@ -68,10 +83,10 @@ def _prefer_home(run: Run, home: MemoryFacts) -> Flow[None]:
 
 
 def _reach(window: Window, hooks: frozenset[str]) -> int | None:
-    """How many messages back a load must reach; None is all."""
-    if "select_context" in hooks or window.messages is None:
+    """How many messages back a load must reach at first; None is all."""
+    if "select_context" in hooks or (window.messages is None and window.tokens is None):
         return None
-    return window.messages + window.slack
+    return FIRST_REACH if window.messages is None else window.messages + window.slack
 
 
 def _refuse_living(run: Run, turn: PastTurn, leased: bool) -> Flow[None]:
@@ -160,7 +175,8 @@ def _choose_window(run: Run) -> Flow[Summary | None]:
     if "select_context" not in run.setup.hooks:
         return None
     closed = show(run.past, bound=False)
-    chosen = yield from hooked.select_context(run, [message for turn in closed for message in turn.messages])
+    view = lead(run.past, ()) + [message for turn in closed for message in turn.messages]
+    chosen = yield from hooked.select_context(run, view)
     if chosen is None:
         return None
     giver, policy = chosen
@@ -182,8 +198,7 @@ def _open_log(run: Run, question: tuple[Message, ...]) -> int:
     at = first_in_view(closed, run.window, previous, question)
     number = run.past.number
     cut = closed[at].start if at < len(closed) else number
-    lead = [run.past.summary.message] if run.past.summary else []
-    window = distinct(lead + [message for turn in closed[at:] for message in turn.messages])
+    window = distinct(lead(run.past, closed[:at]) + [message for turn in closed[at:] for message in turn.messages])
     ids = {
         call.id
         for turn in run.past.turns

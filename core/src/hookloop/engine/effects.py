@@ -81,10 +81,11 @@ class CallHook(Effect[list[Returned]]):
 
 @dataclass(slots=True)
 class Load(Effect[Loaded]):
-    """Load the conversation from the memory that owns it."""
+    """Load the conversation from the memory that owns it, or from another one that is named."""
 
     conversation: str
     query: LoadQuery
+    memory: str = ""
 
 
 @dataclass(slots=True)

@@ -172,6 +172,36 @@ def show(past: Past, *, bound: bool) -> list[ShownTurn]:
     return shown[::-1]
 
 
+def lead(past: Past, left: Sequence[ShownTurn]) -> list[Message]:
+    """What stands before the turns in view: the system messages of those that are `left` out of it, and the summary."""
+    system = [message for turn in left for message in turn.messages if message.role == "system"]
+    return system + ([past.summary.message] if past.summary else [])
+
+
+def fills(past: Past, window: Window) -> bool:
+    """Do the loaded turns fill the window, so that nothing before them could be in view?"""
+    if not _leaves_out(past) and window.tokens is None:
+        return True  # as many messages were loaded as the window holds, and all of them are shown
+    shown = [message for turn in show(past, bound=False) for message in turn.messages]
+    return Size.of(shown, window).fills(window)
+
+
+def _leaves_out(past: Past) -> bool:
+    """Is there anything among the loaded turns that views do not show?"""
+    for turn in past.turns:
+        if turn.hidden:
+            return True
+        for entry in turn.entries:
+            if isinstance(entry.body, Said) and _may_leave(entry.body):
+                return True
+    return past.summary is not None
+
+
+def _may_leave(said: Said) -> bool:
+    message = said.message
+    return bool(said.behind or message.ephemeral or message.key or (message.role == "assistant" and message.blank))
+
+
 def _newest_of_keys(messages: Sequence[Message], keys: set[str]) -> list[Message]:
     kept: list[Message] = []
     for message in reversed(messages):
@@ -194,17 +224,16 @@ def first_in_view(turns: Sequence[ShownTurn], window: Window, previous: int, que
     """The index of the first turn in view.
 
     The cut stays at the number `previous` until what follows it passes budget plus slack together with the open turn's
-    `question`; then whole turns are kept, newest first, within the budget.
+    `question`; then whole turns are kept, newest first, within the budget. Where the budget holds more than that (it was
+    raised, or turns came to nothing), the view grows again.
     """
     stay = next((at for at, turn in enumerate(turns) if turn.start >= previous), len(turns))
-    size = Size.of(question, window)
-    sizes = [Size.of(turn.messages, window) for turn in turns[stay:]]
-    if sum(sizes, size).fits(window, window.slack):
-        return stay
-    at = len(turns)
-    while at > stay and (size := size + sizes[at - 1 - stay]).fits(window, 0):
+    sizes = [Size.of(turn.messages, window) for turn in turns]
+    at, size = len(turns), Size.of(question, window)
+    whole = sum(sizes[stay:], size)
+    while at > 0 and (size := size + sizes[at - 1]).fits(window, 0):
         at -= 1
-    return at
+    return min(at, stay) if at <= stay or whole.fits(window, window.slack) else at
 
 
 @dataclass(frozen=True, slots=True)
@@ -221,6 +250,11 @@ class Size:
 
     def __add__(self, other: Size) -> Size:
         return Size(self.messages + other.messages, self.tokens + other.tokens)
+
+    def fills(self, window: Window) -> bool:
+        """Is this all that the window holds, slack included?"""
+        by_messages = window.messages is not None and self.messages >= window.messages + window.slack
+        return by_messages or (window.tokens is not None and self.tokens >= window.tokens + window.slack)
 
     def fits(self, window: Window, slack: int) -> bool:
         """Is this within the window's budget plus slack?"""

@@ -52,6 +52,12 @@ def outgrown(run: Run) -> bool:
     return not run.size.fits(window, window.slack)
 
 
+def standing(run: Run) -> list[Message]:
+    """What a cut leaves before the question: system messages that a caller's history began with."""
+    first = next((at for at, message in enumerate(run.log.window) if message.role != "system"), len(run.log.window))
+    return run.log.window[:first]
+
+
 def _in_view(whole: list[Piece], start: int) -> list[Piece]:
     return whole[:1] + [piece for piece in whole[1:] if piece.start >= start]
 
@@ -62,7 +68,7 @@ def recut(run: Run, why: str) -> Flow[bool]:
     whole = _in_view(pieces(run.log.entries), run.log.ledger.recut)
     question, rest = whole[0], whole[1:]
     keep = _keep(question, rest, _half(run, before))
-    messages = [message for piece in (question, *keep) for message in piece.messages]
+    messages = standing(run) + [message for piece in (question, *keep) for message in piece.messages]
     if len(messages) >= before:
         return False
     start = keep[0].start if keep else run.log.number

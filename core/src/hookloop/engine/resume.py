@@ -38,8 +38,8 @@ from .judge import Judged, judge, refused
 from .log import Group, Log
 from .merge import result_of
 from .output import recover
-from .past import PastTurn, Size, show
-from .recut import pieces
+from .past import PastTurn, Size, lead, show
+from .recut import pieces, standing
 from .run import Run
 from .saving import save
 from .work import work
@@ -75,8 +75,7 @@ def _rebuild(run: Run, turn: PastTurn, started: TurnStarted) -> None:
     bound = run.facts.traits.bound_thinking
     closed = show(run.past, bound=bound)
     at = next((at for at, past in enumerate(closed) if past.start >= started.view_from), len(closed))
-    lead = [run.past.summary.message] if run.past.summary else []
-    window = distinct(lead + [message for past in closed[at:] for message in past.messages])
+    window = distinct(lead(run.past, closed[:at]) + [message for past in closed[at:] for message in past.messages])
     run.log = Log(turn.id, turn.start, window, _ids(run))
     run.log.ledger.tally.uncounted = run.request.output.name if run.request.output else None
     run.closed = len(window)
@@ -103,7 +102,7 @@ def _recut_again(run: Run) -> None:
     entries = [entry for entry in run.log.entries if group is None or entry.number < group.number]
     question, *rest = pieces(entries)
     kept = [piece for piece in rest if piece.start >= run.log.ledger.recut]
-    messages = [message for piece in (question, *kept) for message in piece.messages]
+    messages = standing(run) + [message for piece in (question, *kept) for message in piece.messages]
     run.log.window, run.closed = messages, 0
     run.measured, run.size = len(messages), Size.of(messages, run.window)
 

@@ -35,13 +35,16 @@ Placement: TypeAlias = Literal["inside", "outside"]
 
 @dataclass(frozen=True, slots=True)
 class MemoryFacts:
-    """A memory as the engine sees it. `owns`: it loads the history; `writes`: it implements `persist_memory`."""
+    """A memory as the engine sees it. `owns`: the history is its; `writes` and `loads`: it implements `persist_memory`, and
+    `load_memory`.
+    """
 
     name: str
     capabilities: MemoryCapabilities
     placement: Placement
     owns: bool
     writes: bool = True
+    loads: bool = False
 
 
 @dataclass(frozen=True, slots=True)

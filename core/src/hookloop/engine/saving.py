@@ -7,12 +7,13 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from hookloop_hookspecs import Batch, Conflict, Entry, Message, Said, Text, ToolResult
+from hookloop_hookspecs import Batch, Conflict, Entry, LoadQuery, Message, Said, Text, ToolResult
 from hookloop_hookspecs.events import Stored
 from hookloop_hookspecs.messages import File, Image, Part, ResultPart
 
 from . import hooked
-from .effects import Emit, Flow, Store
+from .effects import Emit, Flow, Load, Store
+from .past import read
 from .run import MemoryFacts, Run
 
 
@@ -67,7 +68,9 @@ def save_outside(run: Run, question: Message | None, answer: Message | None) -> 
 
 
 def _store_outside(run: Run, memory: MemoryFacts, owns: bool, question: Message, answer: Message) -> Flow[None]:
-    number = run.past.number
+    number = run.past.number if owns or not memory.loads else (yield from _next_number(run, memory))
+    if number is None:
+        return
     entries = (Entry(number, run.turn_id, Said(question)), Entry(number + 1, run.turn_id, Said(answer)))
     kept = entries if memory.capabilities.media else (yield from _storable(run, memory, entries))
     version = run.version if owns else -1
@@ -80,6 +83,20 @@ def _store_outside(run: Run, memory: MemoryFacts, owns: bool, question: Message,
         yield from hooked.warn(run, f"{type(error).__name__}: {error}", memory.name, "persist_memory")
         return
     yield from Emit(Stored(memory.name, len(kept), version + len(kept) if owns else -1)).ask()
+
+
+def _next_number(run: Run, memory: MemoryFacts) -> Flow[int | None]:
+    """The first free number of a store that does not own the history: it counts by itself. None where it holds this turn
+    already (of a run that was interrupted behind this), or cannot say.
+    """
+    query = LoadQuery(1, run.turn_id, run.setup.scope)
+    try:
+        loaded = yield from Load(run.conversation, query, memory.name).ask()
+    except Exception as error:
+        yield from hooked.warn(run, f"{type(error).__name__}: {error}", memory.name, "load_memory")
+        return None
+    past = read(loaded.entries)
+    return past.number if past.turn(run.turn_id) is None else None
 
 
 def _storable(run: Run, memory: MemoryFacts, entries: tuple[Entry, ...]) -> Flow[tuple[Entry, ...]]:
