@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import weakref
+from asyncio import CancelledError
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -428,3 +429,16 @@ def test_a_turn_that_is_left_before_its_calls_begin_says_that_they_did_not(way: 
         outcome = go(agent, way, "go", conversation="c")
     assert (outcome.status, notes) == ("cancelled", [])
     assert "not run" in outcome.new[2].results[0].text
+
+
+@any_way
+@pytest.mark.parametrize("kind", [StopIteration, CancelledError, GeneratorExit, SystemExit, KeyboardInterrupt])
+def test_whatever_a_tool_raises_in_its_thread_reads_the_same_in_every_way(way: str, kind: type[BaseException]) -> None:
+    def odd() -> str:
+        """Fail."""
+        raise kind("at once")
+
+    script = lambda: [call("odd", {}, id="a"), say("done")]  # noqa: E731
+    seen = play(Scenario("odd", script, lambda _: {"tools": [odd]}), way)
+    assert [r.text for m in seen.outcome.new for r in m.results] == [f"odd failed: {kind.__name__}: at once"]
+    assert seen.outcome.text == "done"

@@ -234,7 +234,7 @@ def after_turn(turn: Turn, outcome: Outcome, conversation: str) -> None:
     """Observe the end of a run.
 
     When: once per run or resume, whatever happened (over a crash of the process: at most once), after the last batch was
-    stored.
+    stored; what it puts into `turn.state` is stored in one more.
     Arguments: `outcome`.
     Returns: nothing.
     Failure: skipped with a warning event.

@@ -34,8 +34,8 @@ from hookloop_hookspecs.errors import Cancelled
 from hookloop_hookspecs.events import Event
 
 from .base import WAITS, Base, foreign, last_reply, no_abort, reference_of, whole
-from .edges import aplay, awaited, call_async, complete, sleep_async
-from .jobs import Invoke, Schedule, TimedOut
+from .edges import Stopped, aplay, awaited, call_async, complete, sleep_async
+from .jobs import Invoke, Schedule, TimedOut, runs_on
 from .workers import Task, Workers
 
 
@@ -280,7 +280,7 @@ class AsyncRun(Base):
             try:
                 value = function()
             except BaseException as raised:  # whatever it is belongs to the task that waits
-                error = _Stopped(repr(raised)) if isinstance(raised, StopIteration | asyncio.CancelledError) else raised
+                error = Stopped(raised) if isinstance(raised, Stopped.KINDS) else raised
             if not loop.is_closed():
                 loop.call_soon_threadsafe(settle, value, error)
 
@@ -387,7 +387,7 @@ class AsyncRun(Base):
             return ""
         self._tell_late(place)
         if self.world.workers.give_up(task):
-            return f"{task.what} still runs in its thread, though nobody waits for it any more"
+            return runs_on(task.what)
         return ""
 
     async def _next_result(self) -> Done:
@@ -437,10 +437,6 @@ class AsyncRun(Base):
             task.cancel()
         if stuck:
             await asyncio.wait(stuck, timeout=0.05)
-
-
-class _Stopped(RuntimeError):
-    """A StopIteration or CancelledError that a tool in a thread raised; neither may travel through futures as it is."""
 
 
 def _first(waits: Waits) -> tuple[Any, bool]:

@@ -36,6 +36,7 @@ from hookloop.turnview import TurnView
 from hookloop_hookspecs import Batch, Conflict, Loaded, NoOpenTurn, Outcome, ProviderError, ProviderTraits, Reply, Tool
 from hookloop_hookspecs.errors import Cancelled
 from hookloop_hookspecs.events import Event
+from hookloop_hookspecs.redact import bounded, redact
 from hookloop_hookspecs.tools import as_tool
 
 from .heart import Heart
@@ -137,7 +138,7 @@ def reference_of(provider: Any) -> str:
 def foreign(provider: Any, error: Exception) -> ProviderError:
     """A provider raises `ProviderError` alone; whatever else escapes it becomes one, with its cause."""
     name = getattr(provider, "name", "") or type(provider).__name__
-    return ProviderError(f"{type(error).__name__}: {error}", provider=name, kind="server")
+    return ProviderError(f"{type(error).__name__}: {bounded(redact(str(error)))}", provider=name, kind="server")
 
 
 def no_abort(request: object) -> None:
@@ -376,5 +377,5 @@ class Base:
                 if inspect.isawaitable(closed):
                     yield Awaiting(closed)
             except Exception as error:
-                problems.append(f"a toolset did not close: {type(error).__name__}: {error}")
+                problems.append(f"a toolset did not close: {type(error).__name__}: {bounded(redact(str(error)))}")
         return tuple(problems)

@@ -53,6 +53,16 @@ def _current() -> asyncio.Task[Any] | None:
         return None
 
 
+class Stopped(RuntimeError):
+    """What a thread raised that may not travel through futures as it is: it would end the coroutine that waits."""
+
+    KINDS = (StopIteration, asyncio.CancelledError, GeneratorExit)
+
+    def __init__(self, error: BaseException) -> None:
+        super().__init__(repr(error))
+        self.error = error
+
+
 async def aplay(
     body: Body, invoke: Callable[[Invoke], Awaitable[Any]], pause: Callable[[float], Awaitable[object]]
 ) -> Done:
@@ -69,7 +79,7 @@ async def aplay(
             except BaseException as error:
                 if isinstance(error, asyncio.CancelledError) and cancelled():
                     raise
-                step = body.throw(error)
+                step = body.throw(error.error if isinstance(error, Stopped) else error)
             else:
                 step = body.send(value)
         except StopIteration as stop:

@@ -114,6 +114,11 @@ def failed(job: Job, text: str, seconds: float, warning: str = "") -> Done:
     return Done(job.place, (Text(text),), True, "", seconds, warning=warning)
 
 
+def runs_on(tool: str) -> str:
+    """The warning of a call that was left and has not ended."""
+    return f"{tool} still runs in its thread, though nobody waits for it any more"
+
+
 def _words(error: BaseException) -> str:
     """The exception's message; nothing where it has none that can be made."""
     try:

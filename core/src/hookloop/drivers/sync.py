@@ -34,7 +34,7 @@ from hookloop_hookspecs.errors import Cancelled
 from hookloop_hookspecs.events import Event, TurnBegan
 
 from .base import Base, World, foreign, last_reply, no_abort, whole
-from .jobs import Schedule, failed, play
+from .jobs import Schedule, failed, play, runs_on
 from .workers import Task
 
 
@@ -327,16 +327,16 @@ class SyncRun(Base):
     def _give_up(self, job: Job, timeout: float) -> Done:
         """A job ran out of time; its thread is told, and left."""
         self._schedule.ended(job.place)
-        warning = self._abandon(job, f"after its timeout of {timeout:g} s")
+        warning = self._abandon(job)
         text = f"{job.tool.name} ran longer than {timeout:g} s and was left; its effect is unknown"
         return failed(job, text, timeout, warning)
 
-    def _abandon(self, job: Job, when: str) -> str:
+    def _abandon(self, job: Job) -> str:
         """Wait no longer for a job; gives back a warning where it runs on in its thread."""
         self._tell_late(job.place)
         task = self._tasks[job.place]
         if isinstance(task, Task) and self.world.workers.give_up(task):
-            return f"{job.tool.name} still runs in its thread {when}"
+            return runs_on(job.tool.name)
         return ""
 
     def _stop_jobs(self, cancel: bool) -> list[Done]:
@@ -370,7 +370,7 @@ class SyncRun(Base):
     def _left(self, job: Job) -> Done:
         """A job that did not end within the grace."""
         self._schedule.ended(job.place)
-        return Done(job.place, interrupted=True, warning=self._abandon(job, "after the turn was cancelled"))
+        return Done(job.place, interrupted=True, warning=self._abandon(job))
 
 
 _ACTS: dict[type, Callable[[SyncRun, Any], Any]] = {
