@@ -11,7 +11,7 @@ import pytest
 
 from hookloop.testing import say
 from hookloop.testing.server import StrictServer
-from hookloop_hookspecs import File, Image, Message, ModelRequest, Part, Text, ToolCall, ToolResult
+from hookloop_hookspecs import File, Image, Message, ModelRequest, Text, ToolCall, ToolResult
 
 Asking = Callable[..., ModelRequest]
 Json = dict[str, Any]
@@ -42,7 +42,7 @@ LEFT: list[tuple[Image | File, str]] = [
 ]
 
 
-def sent(way: Any, asking: Asking, api: str, part: Part, **options: Any) -> tuple[Any, Any]:
+def sent(way: Any, asking: Asking, api: str, part: Image | File, **options: Any) -> tuple[Any, Any]:
     """What stands for a part in a user's message, and behind a text in a result; the strict server took both."""
     history = [
         Message.user([Text("see"), part]),
@@ -129,7 +129,7 @@ def test_responses_gets_files_under_types_that_it_takes(way: Any, asking: Asking
 
 @both_apis
 def test_a_broken_part_does_not_take_the_good_ones_along(way: Any, asking: Asking, api: str) -> None:
-    parts = [Image("?"), Image(PNG), File(PDF, "application/pdf", "a.pdf")]
+    parts: list[Image | File] = [Image("?"), Image(PNG), File(PDF, "application/pdf", "a.pdf")]
     with StrictServer([say("ok")]) as server:
         way.ask(server, asking([Message.user(parts)]), model="gpt-4.1", api=api)
         assert not server.refusals
