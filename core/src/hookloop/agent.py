@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, Self
 
 from hookloop_hookspecs import ConfigError, Message, Outcome, Settings, Tool, Window
-from hookloop_hookspecs.redact import bounded, redact
+from hookloop_hookspecs.redact import words
 from hookloop_hookspecs.tools import as_tool
 from hookloop_hookspecs.verdicts import Decision
 
@@ -317,8 +317,7 @@ def _closed(provider: Any) -> list[str]:
         if close is not None:
             close()
     except Exception as error:
-        words = bounded(redact(str(error)))
-        return [f"provider {reference_of(provider)} did not close: {type(error).__name__}: {words}"]
+        return [f"provider {reference_of(provider)} did not close: {words(error)}"]
     return []
 
 

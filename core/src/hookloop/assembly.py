@@ -15,6 +15,7 @@ from .config import Config, config_from
 from .config_tables import MemoryTable
 from .discovery import LoadReport, MemoryReport
 from .engine.run import MemoryFacts, Placement
+from .hiding import hidden_url
 from .hooks import Registered
 from .memory import InProcessMemory
 from .names import one_line
@@ -132,11 +133,9 @@ def _facts(tables: Sequence[tuple[MemoryTable, Any]], names: Sequence[str]) -> t
             raise ConfigError(
                 f"memory {name!r} declares no capabilities; set capabilities = MemoryCapabilities(…) on it"
             )
-        facts.append(
-            MemoryFacts(
-                name, capabilities, _placement(name, capabilities, table, owns), owns, "persist_memory" in hooks, "load_memory" in hooks
-            )
-        )
+        placement = _placement(name, capabilities, table, owns)
+        writes, loads = "persist_memory" in hooks, "load_memory" in hooks
+        facts.append(MemoryFacts(name, capabilities, placement, owns, writes, loads))
     return tuple(facts)
 
 
@@ -156,7 +155,7 @@ def _placement(name: str, capabilities: MemoryCapabilities, table: MemoryTable, 
 
 def _reports(tables: Sequence[tuple[MemoryTable, Any]], facts: Sequence[MemoryFacts]) -> list[MemoryReport]:
     return [
-        MemoryReport(discovery.hidden(table.url), fact.capabilities.flags, fact.placement, _why(fact, table))
+        MemoryReport(hidden_url(table.url), fact.capabilities.flags, fact.placement, _why(fact, table))
         for (table, _), fact in zip(tables, facts, strict=True)
     ]
 

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from typing import Any, Literal, TypeAlias
 
 from hookloop_hookspecs import HookloopError, Loaded, PluginError
-from hookloop_hookspecs.redact import bounded, redact
+from hookloop_hookspecs.redact import words
 from hookloop_hookspecs.verdicts import Replace
 
 from .engine.effects import Returned
@@ -314,13 +314,3 @@ def loaded_of(value: Any) -> Loaded:
 def broken(plugin: str, hook: str, error: Exception) -> PluginError:
     """What a foreign exception of a plugin becomes for callers; chain it. Drivers put addresses and passwords into theirs."""
     return PluginError(plugin, hook, words(error))
-
-
-def words(error: BaseException) -> str:
-    """An exception as text for people: its class and its message, bounded and without secrets."""
-    name = type(error).__name__
-    try:
-        text = bounded(redact(str(error)))
-    except Exception:  # it is a stranger's, and may fail at this too
-        text = ""
-    return f"{name}: {text}" if text else name

@@ -58,7 +58,10 @@ def load_entry(text: str | bytes) -> Entry:
         version = data["v"]
         if version != SCHEMA:
             raise CorruptData(f"entry has schema {version!r}, this hookloop reads {SCHEMA}; install a newer hookloop")
-        return Entry(int(data["number"]), str(data["turn"]), _body().validate_python(data["body"]))
+        number, turn = data["number"], data["turn"]
+        if type(number) is not int or not isinstance(turn, str):
+            raise CorruptData(f"an entry's number is {number!r:.40} and its turn {turn!r:.40}")
+        return Entry(number, turn, _body().validate_python(data["body"]))
     except CorruptData:
         raise
     except (ValueError, KeyError, TypeError, ValidationError) as error:

@@ -23,6 +23,16 @@ def bounded(text: str, limit: int = 2000) -> str:
     return text[:head] + _cut(len(text) - room) + text[len(text) - tail :]
 
 
+def words(error: BaseException) -> str:
+    """An exception as text for people: its class and its message, bounded and without secrets."""
+    name = type(error).__name__
+    try:
+        text = bounded(redact(str(error)))
+    except Exception:  # it is a stranger's, and may fail at this too
+        text = ""
+    return f"{name}: {text}" if text else name
+
+
 def _cut(missing: int) -> str:
     return f" …[{missing} characters cut]… "
 

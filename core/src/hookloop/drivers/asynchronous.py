@@ -238,11 +238,11 @@ class AsyncRun(Base):
             error: BaseException | None = None
             try:
                 answer = await self._await(step)
-            except asyncio.CancelledError:
-                waits.close()
-                raise
             except Exception as raised:
                 error = raised
+            except BaseException:  # the turn is left: what was entered is left as well, now
+                waits.close()
+                raise
             try:
                 step = waits.throw(error) if error is not None else waits.send(answer)
             except StopIteration as stop:

@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, NoReturn
 
+from hookloop.dispatch import loaded_of
 from hookloop.engine.effects import (
     Alive,
     Ask,
@@ -33,10 +34,10 @@ from hookloop.engine.run import Request, Run, Setup
 from hookloop.engine.turn import turn
 from hookloop.hooks import Awaiting, Hooks, Waits
 from hookloop.turnview import TurnView
-from hookloop_hookspecs import Batch, Conflict, Loaded, NoOpenTurn, Outcome, ProviderError, ProviderTraits, Reply, Tool
+from hookloop_hookspecs import Batch, Conflict, NoOpenTurn, Outcome, ProviderError, ProviderTraits, Reply, Tool
 from hookloop_hookspecs.errors import Cancelled
 from hookloop_hookspecs.events import Event
-from hookloop_hookspecs.redact import bounded, redact
+from hookloop_hookspecs.redact import words
 from hookloop_hookspecs.tools import as_tool
 
 from .heart import Heart
@@ -138,7 +139,7 @@ def reference_of(provider: Any) -> str:
 def foreign(provider: Any, error: Exception) -> ProviderError:
     """A provider raises `ProviderError` alone; whatever else escapes it becomes one, with its cause."""
     name = getattr(provider, "name", "") or type(provider).__name__
-    return ProviderError(f"{type(error).__name__}: {bounded(redact(str(error)))}", provider=name, kind="server")
+    return ProviderError(words(error), provider=name, kind="server")
 
 
 def no_abort(request: object) -> None:
@@ -342,12 +343,7 @@ class Base:
         home = self.run.setup.home
         assert home is not None
         loaded = yield from self.world.hooks.one(memory or home.name, "load_memory", arguments)
-        if loaded is None:
-            return Loaded()
-        if isinstance(loaded, Loaded):
-            return loaded
-        entries = tuple(loaded)
-        return Loaded(entries, len(entries))
+        return loaded_of(loaded)
 
     def _tell(self, event: Event) -> Waits:
         """Tell observers an event; one that fails is noted once."""
@@ -377,5 +373,5 @@ class Base:
                 if inspect.isawaitable(closed):
                     yield Awaiting(closed)
             except Exception as error:
-                problems.append(f"a toolset did not close: {type(error).__name__}: {bounded(redact(str(error)))}")
+                problems.append(f"a toolset did not close: {words(error)}")
         return tuple(problems)

@@ -8,9 +8,10 @@ import threading
 from collections.abc import Awaitable, Callable
 from typing import Any, TypeVar
 
-from hookloop.dispatch import Awaiting, words
+from hookloop.dispatch import Awaiting
 from hookloop.engine.effects import Done
 from hookloop_hookspecs import ModelRequest, Reply
+from hookloop_hookspecs.redact import words
 
 from .base import last_reply, whole
 from .jobs import Body, Invoke, Pause, TimedOut

@@ -403,11 +403,11 @@ def trampoline(waits: Waits, wait: Callable[[Awaiting], Any]) -> Any:
         answer = error = None
         try:
             answer = wait(step) if isinstance(step, Awaiting) else step.function()
-        except Cancelled:
-            waits.close()
-            raise
         except Exception as raised:
             error = raised
+        except BaseException:  # the turn is left: what was entered is left as well, now
+            waits.close()
+            raise
 
 
 def portal_wait(world: World, step: Awaiting) -> Any:

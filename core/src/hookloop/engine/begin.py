@@ -9,6 +9,7 @@ from hookloop_hookspecs import (
     Conflict,
     Decided,
     Entry,
+    HookloopError,
     Loaded,
     LoadQuery,
     Message,
@@ -25,6 +26,7 @@ from hookloop_hookspecs import (
 )
 from hookloop_hookspecs.events import TurnBegan
 from hookloop_hookspecs.messages import Origin
+from hookloop_hookspecs.redact import words
 from hookloop_hookspecs.tools import Toolset, as_tool
 from hookloop_hookspecs.verdicts import Replace
 from hookloop_hookspecs.wellformed import fault
@@ -131,7 +133,12 @@ def _tools_of(plugin: str, value: object) -> Flow[list[Tool]]:
     if value is None:
         return []
     if isinstance(value, Toolset):
-        return list((yield from OpenTools(value).ask()))
+        try:
+            return list((yield from OpenTools(value).ask()))
+        except HookloopError:
+            raise
+        except Exception as error:
+            raise PluginError(plugin, "register_tools", f"its toolset did not open: {words(error)}") from error
     if isinstance(value, Tool) or callable(value):
         return [as_tool(value)]
     if not isinstance(value, Iterable) or isinstance(value, str):

@@ -14,7 +14,7 @@ from typing import Any, Generic, Literal, TypeAlias, TypeVar
 from hookloop_hookspecs import Batch, Delta, Loaded, LoadQuery, Message, ModelRequest, ProviderTraits, Reply, Tool
 from hookloop_hookspecs.events import Event
 from hookloop_hookspecs.messages import ResultPart, ToolCall
-from hookloop_hookspecs.redact import bounded, redact
+from hookloop_hookspecs.redact import words
 from hookloop_hookspecs.verdicts import Decision
 
 T = TypeVar("T")
@@ -68,7 +68,7 @@ class Returned:
     def trouble(self) -> str:
         """The failure in words."""
         after = "; the plugin is switched off from here on" if self.off else ""
-        return f"{type(self.error).__name__}: {bounded(redact(str(self.error)))}{after}"
+        return f"{words(self.error)}{after}" if self.error is not None else ""
 
 
 @dataclass(slots=True)

@@ -21,7 +21,7 @@ from hookloop_hookspecs import (
 from hookloop_hookspecs.codec import dump_entry
 from hookloop_hookspecs.events import ToolEnded, TurnFinished
 from hookloop_hookspecs.messages import Usage, json_text
-from hookloop_hookspecs.redact import bounded, redact
+from hookloop_hookspecs.redact import words
 
 from . import hooked
 from .ask import admit_sent
@@ -62,7 +62,7 @@ def _afterwards(run: Run) -> Flow[None]:
         yield from save(run, final=True)
     except Exception as error:
         run.log.saved()
-        yield from hooked.warn(run, f"what after_turn noted was not stored: {type(error).__name__}: {error}")
+        yield from hooked.warn(run, f"what after_turn noted was not stored: {words(error.__cause__ or error)}")
 
 
 def _close(run: Run, ended: Ended) -> Flow[None]:
@@ -114,7 +114,7 @@ def _drain(run: Run, ended: Ended) -> Flow[None]:
 
 
 def _error_text(error: BaseException | None) -> str:
-    return bounded(redact(f"{type(error).__name__}: {error}")) if error is not None else ""
+    return words(error) if error is not None else ""
 
 
 def _store(run: Run, ended: Ended) -> Flow[BaseException | None]:
@@ -126,7 +126,7 @@ def _store(run: Run, ended: Ended) -> Flow[BaseException | None]:
     except Exception as error:
         if not isinstance(error, Conflict):
             yield from let_go(run)
-            yield from hooked.warn(run, f"the turn's last entries were not stored: {type(error).__name__}: {error}")
+            yield from hooked.warn(run, f"the turn's last entries were not stored: {words(error.__cause__ or error)}")
         return error
     return None
 

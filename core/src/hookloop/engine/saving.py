@@ -10,6 +10,7 @@ from dataclasses import replace
 from hookloop_hookspecs import Batch, Conflict, Entry, LoadQuery, Message, Said, Text, ToolResult
 from hookloop_hookspecs.events import Stored
 from hookloop_hookspecs.messages import File, Image, Part, ResultPart
+from hookloop_hookspecs.redact import words
 
 from . import hooked
 from .effects import Emit, Flow, Load, Store
@@ -52,7 +53,7 @@ def let_go(run: Run) -> Flow[None]:
     try:
         yield from Store(home.name, batch).ask()
     except Exception as error:
-        yield from hooked.warn(run, f"the lease was not given up: {type(error).__name__}: {error}", home.name)
+        yield from hooked.warn(run, f"the lease was not given up: {words(error.__cause__ or error)}", home.name)
 
 
 def save_outside(run: Run, question: Message | None, answer: Message | None) -> Flow[None]:
@@ -80,7 +81,7 @@ def _store_outside(run: Run, memory: MemoryFacts, owns: bool, question: Message,
     except Exception as error:
         if owns:
             raise
-        yield from hooked.warn(run, f"{type(error).__name__}: {error}", memory.name, "persist_memory")
+        yield from hooked.warn(run, words(error.__cause__ or error), memory.name, "persist_memory")
         return
     yield from Emit(Stored(memory.name, len(kept), version + len(kept) if owns else -1)).ask()
 
@@ -93,7 +94,7 @@ def _next_number(run: Run, memory: MemoryFacts) -> Flow[int | None]:
     try:
         loaded = yield from Load(run.conversation, query, memory.name).ask()
     except Exception as error:
-        yield from hooked.warn(run, f"{type(error).__name__}: {error}", memory.name, "load_memory")
+        yield from hooked.warn(run, words(error.__cause__ or error), memory.name, "load_memory")
         return None
     past = read(loaded.entries)
     return past.number if past.turn(run.turn_id) is None else None
