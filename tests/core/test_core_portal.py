@@ -117,7 +117,7 @@ def test_a_toolset_with_one_async_door_may_fail_at_the_other(way: str) -> None:
 
     plugin = Hooked("p", register_tools=lambda: Half())
     with Agent(ScriptedProvider(say("ok")), plugins=[plugin]) as agent:
-        with pytest.raises(PluginError, match="did not open: RuntimeError: .*StopIteration"):
+        with pytest.raises(PluginError, match=r"did not open: RuntimeError: .*StopIteration"):
             go(agent, way, "Hello.")
 
 
