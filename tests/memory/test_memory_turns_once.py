@@ -200,6 +200,27 @@ def test_a_suspension_as_text_of_a_conversation_that_is_stored_is_resumed_once(s
 
 
 @pytest.mark.parametrize("store", ["memory", *SERVED], indirect=True)
+def test_a_suspension_as_text_is_taken_over_by_a_store_that_holds_nothing_of_it(store: Any, conversation: str) -> None:
+    notes: list[Any] = []
+    with Agent(ScriptedProvider([call("pay", {"amount": 4}, id="p")]), tools=tools(notes)) as agent:
+        suspended = agent.run("go", conversation=conversation)
+    text = str(suspended.suspension)
+    with opened(store) as memory:
+        provider = ScriptedProvider([say("paid"), say("as I said")])
+        with Agent(provider, tools=tools(notes), memory=memory) as agent:
+            assert agent.resume(text, approve_all(suspended)).text == "paid"
+            with pytest.raises(HookloopError):
+                agent.resume(text, approve_all(suspended))
+            agent.run("and?", conversation=conversation)
+        assert notes == [("pay", 4)]
+        whole = [QUESTION, "assistant: [pay]", "tool: paid 4", "assistant: paid", "user: and?"]
+        assert lines(provider.requests[-1].messages) == whole
+        entries = read(memory.memory, conversation)
+        assert lines(flatten(entries)) == [*whole, "assistant: as I said"]
+        assert_once(entries, memory.batches)
+
+
+@pytest.mark.parametrize("store", ["memory", *SERVED], indirect=True)
 @pytest.mark.parametrize("before", [True, False])
 def test_a_turn_with_a_history_of_the_callers_leaves_an_inside_store_alone(
     store: Any, conversation: str, before: bool

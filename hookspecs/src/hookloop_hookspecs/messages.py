@@ -199,7 +199,7 @@ class Message:
     """One message: a role, ordered parts, and where it came from.
 
     Arguments: `content` is text, one part, or parts. `origin` is set by the engine on everything that enters history.
-    `key` makes it sticky: the newest message of a key stands, older ones leave views when their turn ends.
+    `key` makes it sticky: a plugin's newest message of a key stands, its older ones leave views when their turn ends.
     `ephemeral` messages are stored with their turn and leave views when it ends.
     """
 

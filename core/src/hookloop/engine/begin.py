@@ -49,10 +49,9 @@ PASSES = 3
 
 def load(run: Run) -> Flow[None]:
     """Read the conversation from the memory that owns it, or take the entries that were given."""
-    entries: Iterable[Entry] = run.request.given or ()
     if run.request.suspended and run.setup.home is not None:
         yield from _prefer_home(run, run.setup.home)
-    if run.home is not None:
+    if run.home is not None and not run.closing:
         turn_id = run.request.turn_id if run.request.repeatable else ""
         loaded = yield from _load_enough(run, turn_id)
         run.version = loaded.version
@@ -60,7 +59,7 @@ def load(run: Run) -> Flow[None]:
         if last is not None and last.open:
             yield from _refuse_living(run, last, loaded.lease is not None and loaded.lease.left > 0)
         return
-    run.past = read(entries)
+    run.past = read(run.request.given or ())
 
 
 def _load_enough(run: Run, turn_id: str) -> Flow[Loaded]:
@@ -78,9 +77,14 @@ def _load_enough(run: Run, turn_id: str) -> Flow[Loaded]:
 
 
 def _prefer_home(run: Run, home: MemoryFacts) -> Flow[None]:
-    """Where the memory holds the suspended turn itself, it is taken up there, so that no decision is taken twice."""
+    """Where the memory holds the suspended turn itself, it is taken up there, so that no decision is taken twice. One that
+    holds nothing of the conversation takes all of it over, so that the conversation goes on there.
+    """
     loaded = yield from Load(run.conversation, LoadQuery(None, run.request.turn_id, run.setup.scope)).ask()
-    if read(loaded.entries).turn(run.request.turn_id) is not None:
+    if not loaded.entries and home.placement == "inside":
+        run.keep_in(home)
+        run.closing = list(run.request.given or ())
+    elif read(loaded.entries).turn(run.request.turn_id) is not None:
         run.keep_in(home)
 
 

@@ -1,7 +1,7 @@
 """Closed turns: reading them from a loaded log, and the views that are made of them. All pure.
 
 A view is made of whole turns, newest first, so it never cuts a call from its result. What leaves a view when its turn ends:
-ephemeral messages, older messages of a key, blank replies, and failed or cancelled turns none of whose calls started.
+ephemeral messages, older messages of a plugin's key, blank replies, and failed or cancelled turns none of whose calls started.
 """
 
 from __future__ import annotations
@@ -159,7 +159,7 @@ def show(past: Past, *, bound: bool) -> list[ShownTurn]:
     """
     covers = past.summary.covers if past.summary else 0
     shown: list[ShownTurn] = []
-    keys: set[str] = set()
+    keys: set[tuple[str, str]] = set()
     for turn in reversed(past.turns):
         if turn.hidden or turn.start < covers:
             continue
@@ -202,13 +202,14 @@ def _may_leave(said: Said) -> bool:
     return bool(said.behind or message.ephemeral or message.key or (message.role == "assistant" and message.blank))
 
 
-def _newest_of_keys(messages: Sequence[Message], keys: set[str]) -> list[Message]:
+def _newest_of_keys(messages: Sequence[Message], keys: set[tuple[str, str]]) -> list[Message]:
     kept: list[Message] = []
     for message in reversed(messages):
         if message.key and message.origin.kind == "plugin":
-            if message.key in keys:
+            key = (message.origin.plugin, message.key)
+            if key in keys:
                 continue
-            keys.add(message.key)
+            keys.add(key)
         kept.append(message)
     return kept[::-1]
 
