@@ -295,7 +295,8 @@ def test_system_messages_of_a_callers_history_stay_in_every_view() -> None:
 
 def test_plugins_that_use_one_key_do_not_take_each_others_messages_away() -> None:
     plugins = [Hooked(name, before_turn=lambda name=name: Message.user(f"{name} says", key="note")) for name in "ab"]
-    assert turns(InProcessMemory(), 2, plugins=plugins) == ["q0", "a", "q1", "a says", "b says"]
+    both = ["a says", "b says"]
+    assert turns(InProcessMemory(), 3, plugins=plugins) == ["q0", "a", "q1", *both, "a", "q2", *both]
 
 
 def test_a_plugin_that_condenses_again_sees_what_it_condensed_before() -> None:
