@@ -243,7 +243,7 @@ def test_B22_a_retry_that_a_plugin_asks_for_shows_the_text_once(place: Place, se
         Hooked("ear", on_event=lambda event: kinds.append(event.kind)),
     ]
     first = [call("now", id="n")] if second else []
-    script = [*first, Cut(say("Here is the plan that breaks"), after=4, how="reset"), say("Here is the plan")]
+    script = [*first, Cut(say("Here is the plan that breaks before anybody has read all of it"), after=4, how="reset"), say("Here is the plan")]
     ran = Ran()
     with place.stage(*script, tools=ran.tools(), plugins=plugins) as stage:
         assert stage.run().text == "Here is the plan"
@@ -265,7 +265,7 @@ def test_B22_pieces_of_a_call_are_not_glued_to_the_next_attempt(place: Place) ->
 
 @pytest.mark.parametrize("place", [CLAUDES[0], CLAUDES[3], CHATS[1], CHATS[2]], ids=str)
 def test_B22_without_a_plugin_nothing_is_asked_again(place: Place) -> None:
-    step = Cut(say("Here is the plan that breaks"), after=4, how="reset")
+    step = Cut(say("Here is the plan that breaks before anybody has read all of it"), after=4, how="reset")
     with place.stage(step, say("later"), options={"retries": 2}) as stage:
         assert stage.run().status == "failed"
         assert len(stage.raw) == 1

@@ -106,6 +106,7 @@ def test_a_fault_names_the_field_and_the_value(value: Any, words: str) -> None:
     [
         Reply((Text("a"), ToolCall("c", "edit")), "calls", Usage(1, 2, total=3, cost=1)),
         Message.user([Text("a"), Image.of(b"x"), File(url="https://example.org/a.pdf")]),
+        Message.user([Image("aGVs\nbG8="), Image("data:image/png;base64,aGVsbG8=")]),
         Suspend("q", 5),
         Narrow(tools=("a",)),
         Approve({"a": 1}),

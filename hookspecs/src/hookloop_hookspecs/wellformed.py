@@ -115,11 +115,12 @@ def _any_of(hints: tuple[Any, ...]) -> Check:
 
 
 def _medium(value: Image | File) -> str:
-    """Is there something to show?"""
+    """Is there something to show? Line breaks and data URLs are the providers' to mend."""
     if not value.data:
         return "" if value.url else "data is empty, and there is no url"
+    data = value.data.partition(",")[2] if value.data.startswith("data:") else value.data
     try:
-        binascii.a2b_base64(value.data, strict_mode=True)
+        binascii.a2b_base64("".join(data.split()), strict_mode=True)
     except ValueError:
         of = type(value).__name__
         return f"data is not base64; {of}.of(…) makes it of bytes"
