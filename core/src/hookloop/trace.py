@@ -109,6 +109,8 @@ def whole_requests(trace: Iterable[Traced]) -> Iterator[tuple[Traced, list[dict[
 
 
 def _traced(line: str) -> Traced:
+    if not line.isascii() and any("\udc80" <= mark <= "\udcff" for mark in line):
+        raise ValueError("it is not UTF-8")
     data = json.loads(line)
     if data.pop("v") != VERSION:
         raise ValueError(f"this version reads traces of version {VERSION}")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from codecs import BOM_UTF8
 from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
@@ -22,7 +23,8 @@ def switch(path: Path | None, name: str, hooks: Iterable[str], on: bool, *, stay
     does not name yet is not switched on by being named. Returns the file.
     """
     file = path or Path.cwd() / FILE
-    document = tomlkit.parse(file.read_text("utf-8") if file.is_file() else "")
+    raw = file.read_bytes() if file.is_file() else b""
+    document = tomlkit.parse(raw.decode("utf-8-sig"))
     root: Any = document
     if file.name == PROJECT:
         root = _table(_table(document, "tool"), "hookloop")
@@ -35,7 +37,7 @@ def switch(path: Path | None, name: str, hooks: Iterable[str], on: bool, *, stay
     else:
         plugin["enabled"] = on
     with writing(file):
-        file.write_text(tomlkit.dumps(document), "utf-8")
+        file.write_bytes(tomlkit.dumps(document).encode("utf-8-sig" if raw.startswith(BOM_UTF8) else "utf-8"))
     return file
 
 

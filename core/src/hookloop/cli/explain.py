@@ -11,8 +11,9 @@ from rich.cells import cell_len
 from rich.console import Console
 
 from hookloop.config import Config, changed
-from hookloop.discovery import PLUGINS, available, hidden
-from hookloop.names import hook_names
+from hookloop.discovery import activate
+from hookloop.hiding import hidden_url, told
+from hookloop.names import alike, hook_names
 from hookloop_hookspecs import Delta, Message, ModelRequest, Provider, ProviderError, Reply
 from hookloop_hookspecs import events as happened
 
@@ -80,7 +81,7 @@ def explanation(config: Config, prompt: str, history: Sequence[Message] = ()) ->
     """Run a turn with the configured plugins up to its first request. Raises `ConfigError`."""
     from hookloop import Agent  # only commands that talk load the engine
 
-    explained = Explained(config.model, [hidden(table.url) for table in config.memory])
+    explained = Explained(config.model, [hidden_url(table.url) for table in config.memory])
     with Agent(Nobody(config.model), config=changed(config, _without_observers(config))) as agent:
         hooks = agent._world.hooks  # the order in which they are really asked is known to the façade alone
         plugins = {active.name for active in agent.report.on}
@@ -97,7 +98,10 @@ def explanation(config: Config, prompt: str, history: Sequence[Message] = ()) ->
 def _without_observers(config: Config) -> dict[str, Any]:
     """What was configured, without model and memory, and with the hooks off that would log or record this."""
     kept = {key: value for key, value in config.given.items() if key not in ("model", "memory", "provider")}
-    names = {*config.plugins, *(available(PLUGINS) if config.auto else ())}
+    names = set(config.plugins)
+    for active in activate(config).active if config.auto else ():
+        if not any(alike(active.name, name) for name in config.plugins):
+            names.add(active.name)
     tables: dict[str, Any] = {name: dict(kept.get("plugins", {}).get(name, {})) for name in names}
     for table in tables.values():
         table["hooks"] = {**table.get("hooks", {}), **dict.fromkeys(OBSERVERS, False)}
@@ -115,9 +119,9 @@ def _note(explained: Explained, event: happened.Event) -> None:
     if isinstance(event, happened.RequestSent):
         _request(explained, event.request)
     elif isinstance(event, happened.Decision):
-        explained.decisions.append(f"{event.plugin}.{event.hook}: {event.verdict} {event.detail}".rstrip())
+        explained.decisions.append(told(f"{event.plugin}.{event.hook}: {event.verdict} {event.detail}".rstrip()))
     elif isinstance(event, happened.Warned):
-        explained.warnings.append(event.text)
+        explained.warnings.append(told(event.text))
     elif isinstance(event, happened.TurnFinished):
         explained.end = f"{event.status} ({event.stop_reason}) {event.text}".rstrip()
 

@@ -6,7 +6,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 from hookloop.config import Config
-from hookloop.discovery import configured_memories, hidden
+from hookloop.discovery import configured_memories
+from hookloop.hiding import hidden_url
 from hookloop.keeper import Keeper
 from hookloop_hookspecs import ConfigError
 
@@ -20,7 +21,7 @@ def open_keeper(config: Config, scope: str = "") -> Iterator[Keeper]:
     try:
         for table, memory in opened:
             if hasattr(memory, "load_memory") and hasattr(memory, "conversations"):
-                yield Keeper(memory, hidden(table.url), scope)
+                yield Keeper(memory, hidden_url(table.url), scope)
                 return
         raise ConfigError(NONE)
     finally:

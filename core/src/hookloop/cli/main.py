@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import errno
+import logging
 import os
 import sys
+from contextlib import suppress
 from importlib.metadata import version
 from pathlib import Path
 from typing import Annotated, Any
@@ -16,7 +19,7 @@ from hookloop_hookspecs import ConfigError, HookloopError
 from hookloop_hookspecs.redact import redact
 
 from . import added, check, config_commands, conversations, explain, plugin_commands, scaffold, talk, trace_commands
-from .terminal import err, one_line
+from .terminal import err, one_line, usual_streams
 
 OK, FAILED, WRONG, INTERRUPTED = 0, 1, 2, 130
 
@@ -75,17 +78,61 @@ def _options(
 
 def main() -> None:
     """Run the program with the arguments of the process; ends it with one of its exit codes."""
+    usual_streams()
+    notes = Notes(logging.WARNING)
+    logging.getLogger("hookloop").addHandler(notes)
     try:
-        make_app()()
+        _run()
     except HookloopError as error:
         _tell(error)
         sys.exit(WRONG if isinstance(error, ConfigError) else FAILED)
     except KeyboardInterrupt:
         sys.exit(INTERRUPTED)
+    finally:
+        logging.getLogger("hookloop").removeHandler(notes)
+
+
+class Notes(logging.Handler):
+    """Prints what is logged of agents, such as a plugin that is left out, as warnings of the program."""
+
+    def emit(self, record: logging.LogRecord) -> None:
+        """Print one record."""
+        _line("warning: ", "bold yellow", record.getMessage())
+
+
+def _run() -> None:
+    """Run the program; what cannot be printed is an error like others, and not one of the interpreter's end."""
+    try:
+        try:
+            make_app()()
+        finally:
+            sys.stdout.flush()
+    except OSError as error:
+        _leave_stdout()
+        if error.errno != errno.EPIPE:
+            _line(
+                "error: ", "bold red", f"{error.strerror or error}" + (f": {error.filename}" if error.filename else "")
+            )
+        sys.exit(FAILED)
+
+
+def _leave_stdout() -> None:
+    """Send what still waits to be printed nowhere, since the interpreter would try again at its end."""
+    with suppress(OSError, ValueError):  # a stream of a program that calls this one may have no descriptor
+        nowhere = os.open(os.devnull, os.O_WRONLY)
+        os.dup2(nowhere, sys.stdout.fileno())
+        os.close(nowhere)
 
 
 def _tell(error: HookloopError) -> None:
+    """Print an error; those of a configuration may be several, one on each line."""
+    text = redact(str(error))
+    lines = text.splitlines() if isinstance(error, ConfigError) else [" ".join(text.split())]
+    for line in lines if any(lines) else [type(error).__name__]:
+        _line("error: ", "bold red", line)
+
+
+def _line(label: str, style: str, text: str) -> None:
     console = err()
-    for line in redact(str(error)).splitlines() or [type(error).__name__]:
-        console.print("error: ", style="bold red", end="")
-        console.print(one_line(line), markup=False, soft_wrap=True)
+    console.print(label, style=style, end="")
+    console.print(one_line(text), markup=False, soft_wrap=True)

@@ -60,7 +60,10 @@ def run(
 def chat(model: Model = None, conversation: Conversation = None, quiet: Quiet = False) -> None:
     """Talk to the agent, line by line."""
     with open_agent(model) as agent:
-        Chat(agent, conversation or new_conversation(), quiet).go()
+        session = Chat(agent, conversation or new_conversation(), quiet)
+        session.go()
+    if session.failed:
+        raise typer.Exit(EXIT_CODES["failed"])
 
 
 def open_agent(model: str | None = None) -> Agent:
@@ -79,7 +82,7 @@ def new_conversation() -> str:
 
 
 class Chat:
-    """One session at the terminal."""
+    """One session at the terminal. `failed`: the last turn of its conversation ended in an error."""
 
     def __init__(self, agent: Agent, conversation: str, quiet: bool, ask: Callable[[str], str] = input) -> None:
         self.agent = agent
@@ -87,6 +90,7 @@ class Chat:
         self.quiet = quiet
         self.ask = ask
         self.console = out()
+        self.failed = False
 
     def go(self) -> None:
         """Read and answer lines until the end of input or `/quit`."""
@@ -96,7 +100,7 @@ class Chat:
         self._help()
         while (line := self._line()) is not None:
             if line == "/new":
-                self.conversation = new_conversation()
+                self.conversation, self.failed = new_conversation(), False
                 self._help()
             elif line.startswith("/"):
                 if line != "/help":
@@ -123,6 +127,7 @@ class Chat:
 
     def _say(self, line: str) -> None:
         """One turn; whatever happens to it, the session goes on."""
+        self.failed = False
         try:
             outcome = watch(self.agent.stream(line, conversation=self.conversation), self._view())
             while outcome.pending:
@@ -130,7 +135,8 @@ class Chat:
         except KeyboardInterrupt:
             self.console.print("\ncancelled", style="yellow")
         except HookloopError as error:
-            wrapped(self.console, redact(f"{type(error).__name__}: {error}"), 0, "red")
+            self.failed = True
+            wrapped(self.console, " ".join(redact(f"{type(error).__name__}: {error}").split()), 0, "red")
 
     def _view(self) -> TurnView:
         return TurnView(self.console, self.console, quiet=self.quiet, flow=True)
@@ -189,8 +195,8 @@ def as_data(outcome: Outcome) -> dict[str, object]:
         "pending": [
             {"id": p.id, "name": p.name, "question": p.question, "arguments": p.arguments} for p in outcome.pending
         ],
-        "warnings": outcome.warnings,
-        "error": str(outcome.error) if outcome.error else None,
+        "warnings": [redact(text) for text in outcome.warnings],
+        "error": redact(str(outcome.error)) if outcome.error else None,
     }
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import json
 import os
 import re
@@ -27,6 +28,16 @@ TOKEN = re.compile(rf"\n|[^\S\n]|[^\s\u1100-\uffff\U0001f000-\U0003ffff]+|\S{JOI
 NARROWEST = 20
 """Cells that a text gets at least, however narrow the terminal is."""
 NARROW = re.compile(r"[^\s\u1100-\uffff\U0001f000-\U0003ffff]+")
+
+
+def usual_streams() -> None:
+    """Make the standard streams such as can be used: one that is closed leads nowhere, and no character stops one."""
+    for name, mode in (("stdin", "r"), ("stdout", "w"), ("stderr", "w")):
+        stream = getattr(sys, name)
+        if stream is None:
+            setattr(sys, name, Path(os.devnull).open(mode, encoding="utf-8"))  # noqa: SIM115 - it is the process's
+        elif isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors="replace")
 
 
 def out() -> Console:
@@ -182,8 +193,13 @@ def writing(path: Path) -> Iterator[None]:
 
 
 def print_json(value: Any) -> None:
-    """Print a plain value, dataclass or list of those as JSON."""
-    sys.stdout.write(json.dumps(_plain(value), ensure_ascii=False, indent=2, default=str) + "\n")
+    """Print a plain value, dataclass or list of those as JSON; what the stream cannot hold is escaped."""
+    text = json.dumps(_plain(value), ensure_ascii=False, indent=2, default=str)
+    try:
+        text.encode(sys.stdout.encoding or "utf-8")
+    except UnicodeEncodeError:
+        text = json.dumps(_plain(value), indent=2, default=str)
+    sys.stdout.write(text + "\n")
 
 
 def _plain(value: Any) -> Any:

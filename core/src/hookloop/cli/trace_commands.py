@@ -41,7 +41,7 @@ def show(
 
 def _lines(file: Path, turn: str | None) -> list[Traced]:
     try:
-        with file.open(encoding="utf-8") as stream:
+        with file.open(encoding="utf-8", errors="surrogateescape") as stream:
             everything = list(read_trace(stream, str(file)))
     except OSError as error:
         raise ConfigError(f"{file}: cannot be read: {reason(error)}") from error

@@ -1,6 +1,5 @@
 """Finding what is installed, and loading what is wanted. The only package that imports stevedore."""
 
-from hookloop.hiding import hidden_url as hidden
 from hookloop.names import nearest
 
 from .activation import Activation, Active, activate
@@ -48,7 +47,6 @@ __all__ = [
     "configured_memories",
     "configured_provider",
     "distribution_for",
-    "hidden",
     "implemented",
     "known_problems",
     "load",
