@@ -20,6 +20,7 @@ LAST = call("edit", {"path": "d"}, id="c4")
 QUESTION = "user: go"
 TWO = [QUESTION, "assistant: [edit]", "tool: edited a", "assistant: now two [edit alone]", "tool: edited b", "tool: 3"]
 THREE = [*TWO, "assistant: [edit]", "tool: edited d"]
+NOT_BEGUN = "tool: not run: the turn ended before this call began"
 INTERRUPTED = "tool: interrupted: the call had started, its effect is unknown"
 
 
@@ -250,7 +251,7 @@ LEFT = [
     Ending("provider failure", "failed", [*ROUNDS, failing()], THREE),
     Ending("provider failure at once", "failed", [failing()], [QUESTION]),
     Ending(
-        "cancel in a tool", "cancelled", DONE, [*TWO, "assistant: [edit]", INTERRUPTED], **leaving("tool_started", 3)
+        "cancel before a tool", "cancelled", DONE, [*TWO, "assistant: [edit]", NOT_BEGUN], **leaving("tool_started", 3)
     ),
     Ending("cancel in the answer", "cancelled", DONE, THREE, **leaving("text_piece", 4)),
     Ending("cancel after a round", "cancelled", DONE, THREE, **leaving("tool_started", 3, after_round=True)),
@@ -370,7 +371,7 @@ SAMPLE = (
     "limit tool_calls stop",
     "suspended",
     "approved",
-    "cancel in a tool",
+    "cancel before a tool",
     "provider failure",
     "stop in before_tool",
 )
