@@ -394,21 +394,25 @@ class AsyncRun(Base):
         """The next job that is over. Jobs that may start now do so first: not before the engine has judged the last result."""
         self._start_ready()
         done = await self._done.get()
+        try:
+            await asyncio.wait({self._tasks[done.place]})
+        except BaseException:  # the turn is left here: what is over must not be lost
+            self._done.put_nowait(done)
+            raise
         self._schedule.ended(done.place)
-        await asyncio.wait({self._tasks.pop(done.place)})
+        del self._tasks[done.place]
         return done
 
     async def _stop_jobs(self, cancel: bool) -> list[Done]:
         """Start no further job; wait for those that run, or (also once somebody wishes so) cancel them and wait for the
         grace.
         """
-        self._schedule.halt()
+        dones = self._schedule.halt()
         running = {place: self._tasks[place] for place in self._schedule.running}
         if running and not cancel:
             await self._until_over(running)
         if any(not task.done() for task in running.values()):
             await self._cancel_jobs(running)
-        dones: list[Done] = []
         while not self._done.empty():
             done = self._done.get_nowait()
             if self._schedule.ended(done.place):

@@ -43,9 +43,11 @@ class Schedule:
         """A job is over; False when it was over already (a thread that ends after its timeout)."""
         return self.running.pop(place, None) is not None
 
-    def halt(self) -> None:
-        """Start no further job."""
+    def halt(self) -> list[Done]:
+        """Start no further job; gives back those that never began."""
+        unbegun = [Done(job.place, began=False) for job in self._waiting]
         self._waiting.clear()
+        return unbegun
 
 
 @dataclass(frozen=True, slots=True)

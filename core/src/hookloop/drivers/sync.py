@@ -343,9 +343,8 @@ class SyncRun(Base):
         """Start no further job; wait for those that run, or (also once somebody wishes so) cancel them and wait for the
         grace.
         """
-        self._schedule.halt()
+        dones = self._schedule.halt()
         until: float | None = None
-        dones: list[Done] = []
         while self._schedule.running:
             if until is None and (cancel or self._wished):
                 until = time.monotonic() + self.world.grace
@@ -370,7 +369,10 @@ class SyncRun(Base):
     def _left(self, job: Job) -> Done:
         """A job that did not end within the grace."""
         self._schedule.ended(job.place)
-        return Done(job.place, interrupted=True, warning=self._abandon(job))
+        warning, task = self._abandon(job), self._tasks[job.place]
+        if isinstance(task, Task) and not task.begun:
+            return Done(job.place, began=False)
+        return Done(job.place, interrupted=True, warning=warning)
 
 
 _ACTS: dict[type, Callable[[SyncRun, Any], Any]] = {

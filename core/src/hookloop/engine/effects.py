@@ -126,7 +126,9 @@ class Job:
 
 @dataclass(slots=True)
 class Done:
-    """One job is over: with content, or suspended (`question`), or lost (`interrupted`: its effect is unknown)."""
+    """One job is over: with content, or suspended (`question`), or lost (`interrupted`: its effect is unknown), or it never
+    `began`.
+    """
 
     place: int
     content: tuple[ResultPart, ...] = ()
@@ -137,6 +139,7 @@ class Done:
     expires: float | None = None
     interrupted: bool = False
     warning: str = ""
+    began: bool = True
 
 
 @dataclass(slots=True)
@@ -153,7 +156,9 @@ class NextResult(Effect[Done]):
 
 @dataclass(slots=True)
 class StopJobs(Effect[list[Done]]):
-    """Start no further job. With `cancel` end those that run, else wait for them. Jobs that never began are left out."""
+    """Start no further job. With `cancel` end those that run, else wait for them. Gives back what became of each job whose
+    result was not taken yet.
+    """
 
     cancel: bool
 

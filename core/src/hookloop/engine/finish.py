@@ -97,14 +97,13 @@ def _drain(run: Run, ended: Ended) -> Flow[None]:
     """Bring started jobs to their ends: those that are over are judged as ever, the others are told to stop, and those that
     never began are answered so. A plugin that fails meanwhile withholds its result; the turn ends as it would have.
     """
-    dones = list(run.over.values()) + (yield from StopJobs(True).ask())
+    dones = list(run.over.values()) + (yield from StopJobs(True).ask()) if run.started else []
     run.running = False
     if run.lost:
         return
-    over = {done.place for done in dones}
-    for place, job in list(run.jobs.items()):
-        if place not in over:
-            yield from never_began(run, job, "not run: the turn ended before this call began")
+    unbegun = [done.place for done in dones if not done.began] if run.started else list(run.jobs)
+    for place in unbegun:
+        yield from never_began(run, run.jobs[place], "not run: the turn ended before this call began")
     for done in dones:
         if done.place in run.jobs:
             try:

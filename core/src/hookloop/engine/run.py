@@ -169,7 +169,8 @@ class Run:
         self.heard = True  # does anybody listen to events? Drivers know; where nobody does, none are made
         self.round = 0
         self.begun = 0.0
-        self.running = False
+        self.running = False  # are there jobs under way, and
+        self.started = False  # did any of them have a chance to begin?
         self.jobs: dict[int, Job] = {}  # that were started and are not history yet
         self.over: dict[int, Done] = {}  # what those came to, where that is known
         self.entered = False

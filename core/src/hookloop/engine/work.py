@@ -20,19 +20,34 @@ def work(run: Run, jobs: tuple[Job, ...]) -> Flow[None]:
     if not jobs:
         return
     run.jobs = {job.place: job for job in jobs}
-    run.running = True
+    run.running, run.started = True, False
     yield Start(jobs)
+    run.started = True
     failed: PluginError | None = None
     while run.jobs and failed is None and not stopped(run):
         failed = yield from settle(run, (yield from NextResult().ask()))
     if run.jobs:
-        for done in (yield from StopJobs(False).ask()):
-            later = yield from settle(run, done)
-            failed = failed or later
-        yield from _unstarted(run, f"plugin {failed.plugin} failed" if failed else stopped(run))
+        failed = (yield from _stop(run, failed)) or failed
     run.running = False
     if failed is not None:
         raise Ended("failed", type(failed).__name__, error=failed)
+
+
+def _stop(run: Run, failed: PluginError | None) -> Flow[PluginError | None]:
+    """Let no further job begin, and take what those that run come to; gives back the first failure meanwhile."""
+    unbegun: list[Job] = []
+    for done in (yield from StopJobs(False).ask()):
+        if done.began:
+            later = yield from settle(run, done)
+            failed = failed or later
+        else:
+            unbegun.append(run.jobs[done.place])
+    for job in unbegun:
+        yield from never_began(
+            run, job, f"not run: plugin {failed.plugin} failed" if failed else f"not run: {stopped(run)}"
+        )
+    yield from save(run)
+    return failed
 
 
 def stopped(run: Run) -> str:
@@ -84,13 +99,6 @@ def _finished(run: Run, job: Job, done: Done) -> Flow[Finished]:
 def _forget(run: Run, job: Job) -> None:
     del run.jobs[job.place]
     run.over.pop(job.place, None)
-
-
-def _unstarted(run: Run, why: str) -> Flow[None]:
-    """Answer the jobs that never began."""
-    for job in list(run.jobs.values()):
-        yield from never_began(run, job, f"not run: {why}")
-    yield from save(run)
 
 
 def never_began(run: Run, job: Job, text: str) -> Flow[None]:
