@@ -17,10 +17,13 @@ from hookloop.testing import ScriptedProvider, call, say, think
 from hookloop_hookspecs import (
     Batch,
     Condense,
+    Entry,
+    Loaded,
     LoadQuery,
     Message,
     ProviderError,
     ProviderTraits,
+    Said,
     Text,
     Thinking,
     ToolCall,
@@ -279,6 +282,27 @@ def test_a_window_of_tokens_reads_no_more_than_it_shows() -> None:
     assert asked == [64]
     turns(Noted(), 1, config={"window": {"tokens": 700}})
     assert asked == [64, 64, 256]
+
+
+def test_a_memory_that_counts_otherwise_is_not_asked_for_ever() -> None:
+    entries = [Entry(1, "t", Said(Message("user", "q", ephemeral=True))), Entry(2, "t", Said(Message.assistant("a")))]
+    asked: list[int | None] = []
+
+    class Odd(InProcessMemory):
+        @hookimpl
+        def load_memory(self, conversation: str, query: LoadQuery) -> Any:
+            asked.append(query.messages)
+            return Loaded(entries, 1000)
+
+        @hookimpl
+        def persist_memory(self, batch: Batch) -> None:
+            return
+
+    provider = ScriptedProvider([say("b")])
+    with Agent(provider, memory=Odd(), config={"window": {"messages": 10}}) as agent:
+        agent.run("go", conversation="c")
+    assert asked == [10, 40]
+    assert [message.text for message in provider.requests[0].messages] == ["a", "go"]
 
 
 def test_system_messages_of_a_callers_history_stay_in_every_view() -> None:

@@ -66,14 +66,14 @@ def _load_enough(run: Run, turn_id: str) -> Flow[Loaded]:
     """Load from the tail what the view needs. Views leave some messages out (failed turns, ephemeral ones), and count in
     tokens perhaps, so how far back that is shows only once it is read.
     """
-    reach = _reach(run.setup.window, run.setup.hooks)
+    reach, seen = _reach(run.setup.window, run.setup.hooks), -1
     while True:
         loaded = yield from Load(run.conversation, LoadQuery(reach, turn_id, run.setup.scope)).ask()
         run.past = read(loaded.entries)
-        whole = reach is None or len(loaded.entries) >= loaded.version
-        if reach is None or whole or fills(run.past, run.setup.window):
+        read_all = len(loaded.entries) >= loaded.version or len(loaded.entries) == seen
+        if reach is None or read_all or fills(run.past, run.setup.window):
             return loaded
-        reach *= 4
+        reach, seen = reach * 4, len(loaded.entries)
 
 
 def _prefer_home(run: Run, home: MemoryFacts) -> Flow[None]:
