@@ -233,6 +233,10 @@ def test_B15_B18_in_the_other_ways(way: str, name: str) -> None:
     test_B15_B17_B18_a_broken_stream_runs_and_stores_nothing(way, name)
 
 
+LONG = "Here is the plan that breaks before anybody has read all of it"
+"""A text that a cut after four pieces does not hold whole."""
+
+
 @pytest.mark.parametrize("second", [False, True], ids=["first round", "second round"])
 @pytest.mark.parametrize("place", [*CLAUDES[::3], CHATS[1]], ids=str)
 def test_B22_a_retry_that_a_plugin_asks_for_shows_the_text_once(place: Place, second: bool) -> None:
@@ -243,7 +247,7 @@ def test_B22_a_retry_that_a_plugin_asks_for_shows_the_text_once(place: Place, se
         Hooked("ear", on_event=lambda event: kinds.append(event.kind)),
     ]
     first = [call("now", id="n")] if second else []
-    script = [*first, Cut(say("Here is the plan that breaks before anybody has read all of it"), after=4, how="reset"), say("Here is the plan")]
+    script = [*first, Cut(say(LONG), after=4, how="reset"), say("Here is the plan")]
     ran = Ran()
     with place.stage(*script, tools=ran.tools(), plugins=plugins) as stage:
         assert stage.run().text == "Here is the plan"
@@ -265,7 +269,7 @@ def test_B22_pieces_of_a_call_are_not_glued_to_the_next_attempt(place: Place) ->
 
 @pytest.mark.parametrize("place", [CLAUDES[0], CLAUDES[3], CHATS[1], CHATS[2]], ids=str)
 def test_B22_without_a_plugin_nothing_is_asked_again(place: Place) -> None:
-    step = Cut(say("Here is the plan that breaks before anybody has read all of it"), after=4, how="reset")
+    step = Cut(say(LONG), after=4, how="reset")
     with place.stage(step, say("later"), options={"retries": 2}) as stage:
         assert stage.run().status == "failed"
         assert len(stage.raw) == 1
