@@ -5,10 +5,12 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import socket
+import ssl
 import threading
 from collections.abc import AsyncGenerator, Callable, Iterator, Mapping
 from contextvars import ContextVar
 from dataclasses import dataclass, field
+from functools import cache
 from typing import Any, TypeAlias
 from weakref import WeakKeyDictionary, WeakSet
 
@@ -20,6 +22,12 @@ from hookloop_hookspecs import ProviderError
 from .errors import NAME
 
 Settings: TypeAlias = Mapping[str, Any]
+
+
+@cache
+def authorities() -> ssl.SSLContext:
+    """Whom to trust, read once: reading the certificates takes longer than all else in making a client."""
+    return httpx2.create_ssl_context()
 
 
 @dataclass(slots=True, eq=False)
@@ -58,7 +66,7 @@ class SyncClient:
         """The client, made now if there is none."""
         with self._lock:
             if self._client is None:
-                http = anthropic.DefaultHttpxClient(event_hooks={"request": [self._watch]})
+                http = anthropic.DefaultHttpxClient(verify=authorities(), event_hooks={"request": [self._watch]})
                 self._client = anthropic.Anthropic(**self._settings, http_client=http)
             return self._client
 
@@ -146,7 +154,8 @@ class AsyncClients:
         loop = asyncio.get_running_loop()
         found = self._kept.get(loop)
         if found is None:
-            client = anthropic.AsyncAnthropic(**self._settings)
+            http = anthropic.DefaultAsyncHttpxClient(verify=authorities())
+            client = anthropic.AsyncAnthropic(**self._settings, http_client=http)
             keeper = _closing(client)
             found = keeper, client
             with self._lock:
