@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from typing import Any
 
 import pytest
+from going import go
 from scenarios import EDIT, Hooked, tools
 
 from hookloop import Agent, Limits, provider, tool
@@ -168,3 +170,38 @@ def test_what_a_hook_may_not_return_is_a_plugin_error_with_plugin_and_hook(name:
         assert (caught.value.plugin, caught.value.hook) == ("culprit", hook)
         assert caught.value.outcome is not None
         assert caught.value.outcome.status == "failed"
+
+
+@pytest.mark.parametrize(
+    ("make", "words"),
+    [
+        (lambda: Limits(tool_call=3), "Limits takes no 'tool_call'; did you mean 'tool_calls'?"),  # type: ignore[call-arg]
+        (lambda: Agent(ScriptedProvider([]), tols=[]), "Agent takes no 'tols'; did you mean 'tools'?"),  # type: ignore[call-arg]
+        (lambda: Limits(per_tool_overrides={"edit": -1}), "per_tool_overrides['edit'] is -1"),
+        (lambda: Limits(per_tool_overrides={"edit": "x"}), "per_tool_overrides['edit'] is 'x'"),  # type: ignore[dict-item]
+        (lambda: Limits(per_tool_overrides=["edit"]), "give numbers by tool name"),  # type: ignore[arg-type]
+    ],
+)
+def test_a_misspelt_parameter_or_limit_names_the_nearest_right_one(make: Any, words: str) -> None:
+    with pytest.raises(ConfigError, match=re.escape(words)):
+        make()
+
+
+@pytest.mark.parametrize("way", ["run", "stream", "arun", "astream"])
+def test_a_misspelt_argument_of_a_turn_names_the_nearest_right_one(way: str) -> None:
+    provider = ScriptedProvider([])
+    with (
+        Agent(provider) as agent,
+        pytest.raises(ConfigError, match="takes no 'conversaton'; did you mean 'conversation'"),
+    ):
+        go(agent, way, "go", conversaton="c")
+    assert provider.requests == []
+
+
+def test_an_override_for_nearly_a_tool_is_an_error_and_for_another_a_warning() -> None:
+    provider = ScriptedProvider([say("done")])
+    with Agent(provider, tools=tools([]), limits=Limits(per_tool_overrides={"edlt": 1})) as agent:
+        with pytest.raises(ConfigError, match="names the tool 'edlt'; did you mean 'edit'"):
+            agent.run("go")
+    with Agent(provider, tools=tools([]), limits=Limits(per_tool_overrides={"deploy": 1})) as agent:
+        assert ["'deploy'" in warning for warning in agent.run("go").warnings] == [True]

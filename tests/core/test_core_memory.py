@@ -12,7 +12,7 @@ from scenarios import EDIT, READ, Hooked, approve_all, tools
 from hookloop import Agent, tool
 from hookloop.engine.history import check
 from hookloop.memory import InProcessMemory
-from hookloop.testing import ScriptedProvider, call, say
+from hookloop.testing import ScriptedProvider, call, mortal, say
 from hookloop_hookspecs import (
     Approve,
     Batch,
@@ -416,3 +416,45 @@ def test_calls_that_a_writer_without_marks_left_open_are_answered_wherever_there
     assert list(stored[:4]) == left
     assert isinstance(stored[4].body, Said)
     assert (stored[4].number, stored[4].body.message.results[0].call_id) == (5, "c2")
+
+
+@pytest.mark.parametrize("durable", [True, False])
+def test_a_turn_that_another_process_left_is_taken_up_with_a_warning_where_the_memory_is_not_durable(
+    durable: bool,
+) -> None:
+    class Kept(InProcessMemory):
+        capabilities = MemoryCapabilities(tool_messages=True, versioned=True, durable=durable)
+
+    memory, notes = Kept(), list[Any]()
+    with mortal(
+        Agent(ScriptedProvider([call("pay", {"amount": 1}, id="p")]), tools=tools(notes), memory=memory)
+    ) as one:
+        one.run("go", conversation="c")
+    with Agent(ScriptedProvider([say("paid")]), tools=tools(notes), memory=memory) as other:
+        outcome = other.resume("c", {"p": Approve()})
+        (report,) = other.report.memories
+    assert (outcome.text, notes) == ("paid", [("pay", 1)])
+    assert ["does not declare durable" in warning for warning in outcome.warnings] == [True] * (not durable)
+    assert ("in this process alone" in report.why) is not durable
+
+
+def test_a_memory_that_is_not_versioned_is_asked_for_no_lease() -> None:
+    kept: dict[bool, list[float]] = {}
+    for versioned in (True, False):
+
+        class Kept(InProcessMemory):
+            capabilities = MemoryCapabilities(tool_messages=True, versioned=versioned)
+            batches: list[Batch]
+
+            @hookimpl
+            def persist_memory(self, batch: Batch) -> None:
+                self.batches.append(batch)
+                super().persist_memory(batch)
+
+        memory = Kept()
+        memory.batches = []
+        with Agent(ScriptedProvider([EDIT, say("done")]), tools=tools([]), memory=memory) as agent:
+            agent.run("go", conversation="c")
+        kept[versioned] = [batch.lease for batch in memory.batches]
+    assert all(lease > 0 for lease in kept[True][:-1])
+    assert kept[False] == [0.0] * len(kept[False])

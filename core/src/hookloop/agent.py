@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, Self
+from typing import TYPE_CHECKING, Any, Literal, Self, TypedDict, Unpack
 
 from hookloop_hookspecs import ConfigError, Message, Outcome, Settings, Tool, Window
 from hookloop_hookspecs.redact import words
@@ -30,6 +30,7 @@ from .engine.run import Request, Setup
 from .given import conversation_of, history_of, message_of, suspension_of, turn_of
 from .hooks import Hooks
 from .limits import Limits
+from .names import spelled
 from .structured import output_spec
 
 STORES = 8
@@ -38,6 +39,16 @@ STORES = 8
 if TYPE_CHECKING:
     from .drivers.asynchronous import AsyncRun
     from .keeper import Keeper
+
+
+class Arguments(TypedDict, total=False):
+    """What a turn is given beside its prompt, see `Agent.run`."""
+
+    conversation: str | None
+    turn_id: str | None
+    history: Sequence[Message] | None
+    deps: Any
+    output: Any
 
 
 class Agent:
@@ -52,6 +63,7 @@ class Agent:
     Raises `ConfigError` for anything wrong, before any request is sent.
     """
 
+    @spelled("Agent")
     def __init__(
         self,
         model: Any = None,
@@ -88,6 +100,7 @@ class Agent:
             memories=parts.memories,
             scope=scope,
             on_pending=on_pending,
+            warnings=tuple(parts.report.warnings),
         )
         self._process = os.getpid()
         self._world = self._world_of(Hooks(parts.registered, self.config.order))
@@ -128,6 +141,7 @@ class Agent:
             self._providers[provider] = self._providers[reference_of(made)] = made  # it may call itself something else
         return self._providers[provider]
 
+    @spelled("run")
     def run(
         self,
         prompt: Any,
@@ -150,15 +164,15 @@ class Agent:
             prompt, conversation=conversation, turn_id=turn_id, history=history, deps=deps, output=output
         ).result()
 
-    def stream(self, prompt: Any, **arguments: Any) -> SyncRun:
+    def stream(self, prompt: Any, **arguments: Unpack[Arguments]) -> SyncRun:
         """`run` as a stream of typed events; a context manager. Arguments as for `run`."""
         return SyncRun(self._open(), self._setup, *_request(prompt, **arguments))
 
-    async def arun(self, prompt: Any, **arguments: Any) -> Outcome:
+    async def arun(self, prompt: Any, **arguments: Unpack[Arguments]) -> Outcome:
         """`run` in an event loop (asyncio)."""
         return await self.astream(prompt, **arguments).result()
 
-    def astream(self, prompt: Any, **arguments: Any) -> AsyncRun:
+    def astream(self, prompt: Any, **arguments: Unpack[Arguments]) -> AsyncRun:
         """`stream` in an event loop (asyncio); an async context manager."""
         return _async_run()(self._open(), self._setup, *_request(prompt, **arguments))
 
@@ -330,6 +344,7 @@ def _tools(tools: Sequence[Any]) -> tuple[Tool, ...]:
     return made
 
 
+@spelled("a turn")
 def _request(
     prompt: Any,
     *,

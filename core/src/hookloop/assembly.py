@@ -165,4 +165,8 @@ def _why(fact: MemoryFacts, table: MemoryTable) -> str:
         return f"placed {table.placement} by config"
     if not fact.owns:
         return "another memory owns the history, or it loads none"
-    return "keeps every entry kind" if fact.capabilities.tool_messages else "does not declare tool_messages"
+    if not fact.capabilities.tool_messages:
+        return "does not declare tool_messages"
+    if not fact.capabilities.durable:
+        return "keeps every entry kind; not durable, so turns that wait or were interrupted go on in this process alone"
+    return "keeps every entry kind"

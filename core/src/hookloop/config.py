@@ -52,7 +52,8 @@ class Config(Table):
     """True: every installed plugin is on unless disabled. False: those that are named here."""
     strict: bool | None = None
     """What a plugin is that cannot be loaded. Left out: an error where it is named, a warning where only `auto` switches it
-    on. True: always an error. False: always a warning. Warnings are logged, and stand in the agent's report."""
+    on. True: always an error. False: always a warning. Warnings are logged, and stand in the agent's report
+    and in every outcome."""
     order: list[str] = Field(default_factory=list)
     """Plugins, outermost first; those left out follow."""
     limits: Annotated[Limits, PlainValidator(as_limits, json_schema_input_type=LimitsTable)] = Field(

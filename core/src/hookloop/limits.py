@@ -9,10 +9,13 @@ from typing import Literal, TypeAlias
 
 from hookloop_hookspecs import ConfigError
 
+from .names import spelled_fields
+
 Breach: TypeAlias = Literal["stop", "error_result", "answer", "raise"]
 BREACHES: tuple[Breach, ...] = ("stop", "error_result", "answer", "raise")
 
 
+@spelled_fields
 @dataclass(frozen=True, slots=True)
 class Limits:
     """Limits of one turn; None is no limit. Denied and failed calls count; injected messages change nothing.
@@ -45,11 +48,18 @@ class Limits:
             raise ConfigError(f"on_breach is {self.on_breach!r}; it is one of {', '.join(BREACHES)}")
         for spec in fields(self):
             value = getattr(self, spec.name)
-            if spec.name in ("on_breach", "per_tool_overrides") or value is None:
-                continue
-            if isinstance(value, bool) or not isinstance(value, int | float) or not value >= 0:
+            if spec.name not in ("on_breach", "per_tool_overrides") and value is not None and not _a_limit(value):
                 raise ConfigError(f"limit {spec.name} is {value!r}; it is a number from 0, or None for no limit")
+        if not isinstance(self.per_tool_overrides, Mapping):
+            raise ConfigError(f"limit per_tool_overrides is {self.per_tool_overrides!r:.60}; give numbers by tool name")
+        for name, value in self.per_tool_overrides.items():
+            if not _a_limit(value):
+                raise ConfigError(f"limit per_tool_overrides[{name!r}] is {value!r}; it is a number from 0")
 
     def of_tool(self, name: str) -> int | None:
         """The limit for calls of one tool."""
         return self.per_tool_overrides.get(name, self.per_tool)
+
+
+def _a_limit(value: object) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool) and value >= 0

@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from difflib import get_close_matches
-from functools import cache
+from functools import cache, wraps
+from inspect import Parameter, signature
+from typing import Any, TypeVar, cast
 
-from hookloop_hookspecs import hooks
+from hookloop_hookspecs import ConfigError, hooks
+
+F = TypeVar("F", bound=Callable[..., Any])
+K = TypeVar("K")
 
 
 def nearest(name: str, names: Iterable[str]) -> str | None:
@@ -33,6 +38,32 @@ def suggest(name: str, names: Iterable[str]) -> str:
     if near is not None:
         return f"; did you mean {near!r}?"
     return f"; known: {', '.join(known)}" if known else ""
+
+
+def spelled(what: str) -> Callable[[F], F]:
+    """Let an unknown keyword of a function be a `ConfigError` that names the nearest right one, in place of a `TypeError`."""
+
+    def decorate(function: F) -> F:
+        named = (Parameter.KEYWORD_ONLY, Parameter.POSITIONAL_OR_KEYWORD)
+        names = frozenset(p.name for p in signature(function).parameters.values() if p.kind in named) - {"self"}
+
+        @wraps(function)
+        def checked(*args: Any, **keywords: Any) -> Any:
+            for name in keywords:
+                if name not in names:
+                    raise ConfigError(f"{what} takes no {name!r}{suggest(name, names)}")
+            return function(*args, **keywords)
+
+        return cast("F", checked)
+
+    return decorate
+
+
+def spelled_fields(kind: type[K]) -> type[K]:
+    """`spelled` for the fields of a dataclass."""
+    made: Any = kind
+    made.__init__ = spelled(kind.__name__)(made.__init__)
+    return kind
 
 
 @cache

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from difflib import get_close_matches
 
 from hookloop_hookspecs import (
     ConfigError,
@@ -116,12 +117,24 @@ def register(run: Run) -> Flow[None]:
     if choice not in ("auto", "none") and (not run.tools or choice not in ("required", *run.tools)):
         names = ", ".join(run.tools) or "none"
         raise ConfigError(f"tool_choice is {choice!r}, but the tools are: {names}")
+    yield from _check_overrides(run)
     run.specs = tuple(tool.spec for tool in run.tools.values())
     output = run.request.output
     if output is not None and output.name in run.tools:
         raise ConfigError(f"a tool is named {output.name!r}, which is the name of the output tool; rename it")
     if output is not None and uses_tool(run):
         run.specs = (*run.specs, spec_of(output))
+
+
+def _check_overrides(run: Run) -> Flow[None]:
+    """A limit for a tool that is not there would limit nothing: nearly the name of one is an error, any other a warning."""
+    for name in run.setup.limits.per_tool_overrides:
+        if name in run.tools:
+            continue
+        close = get_close_matches(name, run.tools, n=1)
+        if close:
+            raise ConfigError(f"limit per_tool_overrides names the tool {name!r}; did you mean {close[0]!r}?")
+        yield from hooked.warn(run, f"limit per_tool_overrides names the tool {name!r}, which is not among this turn's")
 
 
 def _give(run: Run, givers: dict[str, str], giver: str, tool: Tool) -> None:

@@ -30,6 +30,7 @@ from hookloop_hookspecs.schema import parse_arguments
 from hookloop_hookspecs.verdicts import Decision
 from hookloop_hookspecs.wellformed import fault
 
+from . import hooked
 from .begin import new_epoch
 from .decide import commit, conclude
 from .effects import Emit, Flow, Now
@@ -58,6 +59,10 @@ def require(run: Run, wanted: PastTurn | None = None) -> PastTurn:
 def take_up(run: Run, turn: PastTurn) -> Flow[None]:
     """Rebuild the log of an open turn, note what was decided, and store that before any call runs."""
     assert turn.started is not None
+    home = run.home
+    if home is not None and not home.capabilities.durable and turn.owner != run.setup.owner:
+        what = f"turn {turn.id!r} was left here by another process ({turn.owner}), and this memory does not declare durable"
+        yield from hooked.warn(run, f"{what}: some of it may be missing", home.name, "load_memory")
     _rebuild(run, turn, turn.started)
     decisions = _decided(run)
     now = yield from Now().ask()

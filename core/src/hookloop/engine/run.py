@@ -73,6 +73,7 @@ class Setup:
     lease: float = 60.0
     scope: str = ""
     on_pending: Literal["supersede", "refuse"] = "supersede"
+    warnings: tuple[str, ...] = ()
 
     @property
     def home(self) -> MemoryFacts | None:
@@ -183,7 +184,7 @@ class Run:
         self.output_error: Exception | None = None
         self.asked_again = 0
         self.rounds: dict[int, Sent] = {}
-        self.warnings: list[str] = list(request.warnings)
+        self.warnings: list[str] = [*setup.warnings, *request.warnings]
         self.boxes: dict[str, StateBox] = {}
         self.spent: list[tuple[str, Usage]] = []
 

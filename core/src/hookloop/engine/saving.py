@@ -29,7 +29,7 @@ def save(run: Run, *, final: bool = False) -> Flow[None]:
         return
     if not home.capabilities.media:
         kept = yield from _storable(run, home, entries)
-    lease = 0.0 if final else run.setup.lease
+    lease = run.setup.lease if home.capabilities.versioned and not final else 0.0
     batch = Batch(run.conversation, kept, run.version, run.setup.owner, lease, run.setup.scope, final)
     try:
         yield Store(home.name, batch)
