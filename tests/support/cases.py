@@ -68,6 +68,7 @@ def few(wire: Wire | None) -> tuple[Place, ...]:
 
 SCRIPTED = places(None)
 ON_WIRES = (Place(CHAT, "arun", "stream"), Place(RESPONSES, "stream", "whole"), Place(MESSAGES, "astream", "stream"))
+ON_EACH_WIRE = (*places(CHAT), *places(RESPONSES), *places(MESSAGES))
 EVERYWHERE = (*SCRIPTED, *ON_WIRES)
 FEW = (*few(None), Place(CHAT, "run", "whole"))
 
@@ -383,6 +384,7 @@ def _text(content: Any) -> str:
 __all__ = [
     "EVERYWHERE",
     "FEW",
+    "ON_EACH_WIRE",
     "ON_WIRES",
     "SCRIPTED",
     "Line",
