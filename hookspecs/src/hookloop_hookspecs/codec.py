@@ -11,7 +11,7 @@ from pydantic_core import PydanticSerializationError
 
 from .entries import Body, Entry
 from .errors import ContractError, CorruptData
-from .messages import Message, Usage
+from .messages import Message
 
 SCHEMA = 1
 """Version of the entries' JSON. A store keeps what it is given; `load_entry` refuses what is newer."""
@@ -77,17 +77,6 @@ def dump_message(message: Message) -> str:
 def load_message(text: str | bytes) -> Message:
     """The message that `dump_message` wrote. Raises `CorruptData`."""
     return _load(Message, text)
-
-
-def dump_usage(usage: Usage) -> str:
-    """Token counts as JSON text."""
-    text: bytes = _adapter(Usage).dump_json(usage)
-    return text.decode("utf-8")
-
-
-def load_usage(text: str | bytes) -> Usage:
-    """What `dump_usage` wrote. Raises `CorruptData`."""
-    return _load(Usage, text)
 
 
 def _load(kind: type[T], text: str | bytes) -> T:
