@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import itertools
+import re
 import time
 from collections.abc import Callable, Generator, Iterator
 from typing import Any
@@ -96,6 +97,17 @@ class Everything:
     @hookimpl
     def after_turn(self, outcome: Any) -> None:
         self.status = outcome.status
+
+
+EVERYTHING = (
+    "after_tool",
+    "after_turn",
+    "before_round",
+    "before_tool",
+    "before_turn",
+    "on_model_error",
+    "register_tools",
+)
 
 
 class Wrapping:
@@ -300,6 +312,13 @@ def raising_half_way() -> Iterator[str]:
     raise RuntimeError("broken")
 
 
+def keeps(batch: Any) -> None: ...
+
+
+def nobody_may() -> Stop:
+    return Stop("closed", "come again tomorrow")
+
+
 FAULTY: list[tuple[str, str, Callable[[], Any]]] = [
     ("is_a_plugin", "did you mean after_tool", plugin(after_tol=lambda: None)),
     ("is_a_plugin", "no hook", plugin()),
@@ -342,6 +361,8 @@ FAULTY: list[tuple[str, str, Callable[[], Any]]] = [
         "a caller who leaves",
         plugin(after_turn=sees_no_cancel),
     ),
+    ("tells_its_time", "persist_memory is never asked", plugin(persist_memory=keeps, after_turn=lambda: None)),
+    ("tells_its_time", "after_tool is never asked", plugin(before_turn=nobody_may, after_tool=lambda: "hello")),
 ]
 
 
@@ -359,8 +380,8 @@ def test_a_faulty_plugin_fails_its_check_and_no_other(check: str, words: str, ma
     assert words in report.failed[0].reason
 
 
-def test_every_check_but_the_time_has_a_faulty_plugin() -> None:
-    assert {check.name for check in plugin_checks.CHECKS} - {case[0] for case in FAULTY} == {"tells_its_time"}
+def test_every_check_has_a_faulty_plugin() -> None:
+    assert {check.name for check in plugin_checks.CHECKS} == {case[0] for case in FAULTY}
 
 
 def test_what_is_no_plugin_is_not_looked_at_further() -> None:
@@ -369,11 +390,19 @@ def test_what_is_no_plugin_is_not_looked_at_further() -> None:
 
 
 def test_the_time_of_each_hook_is_told() -> None:
-    report = check_plugin(Feedback)
-    told = report.results[-1]
+    told = check_plugin(Everything).results[-1]
     assert (told.check, told.status) == ("tells_its_time", "pass")
-    assert told.reason.startswith("next_instructions ")
-    assert told.reason.endswith(" µs")
+    times = [re.fullmatch(r"(\w+) \d+ µs", one) for one in told.reason.split(", ")]
+    assert [time and time[1] for time in times] == sorted(EVERYTHING)
+
+
+def test_a_hook_that_only_an_error_asks_has_its_time_too() -> None:
+    assert "on_model_error" in check_plugin(Retries).results[-1].reason
+
+
+def test_a_wrapper_has_no_time_of_its_own() -> None:
+    told = check_plugin(Wrapping).results[-1]
+    assert (told.status, told.reason) == ("skip", "it only wraps the hooks of others")
 
 
 def test_texts_that_always_differ_are_said_to() -> None:

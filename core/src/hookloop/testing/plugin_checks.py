@@ -18,8 +18,10 @@ from dataclasses import dataclass
 from typing import Any, Final, TypeAlias
 from unittest import SkipTest
 
+from hookloop.discovery import implemented
 from hookloop.engine.effects import Returned
 from hookloop.engine.merge import merge
+from hookloop.hooks import STORED
 from hookloop_hookspecs import Message, PluginError, Window
 from hookloop_hookspecs.tools import Toolset, as_tool
 
@@ -27,7 +29,7 @@ from .history import assert_growing, assert_valid_history
 from .plugin_play import Played, Situation
 from .plugin_subject import ROUNDS, PluginSubject
 from .report import Report, judged
-from .watched import Call
+from .watched import Call, Watched
 
 Rule: TypeAlias = Callable[[PluginSubject], "str | None"]
 WAYS: Final = [(way, transport) for way in ("run", "stream", "arun", "astream") for transport in ("stream", "whole")]
@@ -215,13 +217,25 @@ def _no_failure(failed: Iterable[Call], where: str) -> None:
 
 
 def tells_its_time(subject: PluginSubject) -> str:
-    """The time of each hook is reported, and not judged."""
-    spent: dict[str, list[float]] = {}
-    for call in subject.long().watched.calls:
-        spent.setdefault(call.hook, []).append(call.seconds)
+    """Each hook of it is asked in some turn, and its time for a call is told; how long that is, is not judged."""
+    spent: dict[str, list[float]] = {hook: [] for hook in _own_hooks(subject.ordinary.watched)}
     if not spent:
-        raise SkipTest("no hook of it is called in an ordinary turn")
+        raise SkipTest("it only wraps the hooks of others")
+    for call in (*(call for _, call in subject.all()), *subject.long().watched.calls):
+        spent[call.hook].append(call.seconds)
+    for hook, times in spent.items():
+        assert times, f"{hook} is never asked, so nothing is known of it: {_why_never(hook)}"
     return ", ".join(f"{hook} {1e6 * sum(times) / len(times):.0f} µs" for hook, times in sorted(spent.items()))
+
+
+def _own_hooks(watched: Watched) -> list[str]:
+    return [hook for hook in implemented(watched) if not getattr(watched, hook).hookloop_impl.get("wrapper")]
+
+
+def _why_never(hook: str) -> str:
+    if hook in STORED:
+        return "only memories store; offer it under hookloop.memory"
+    return "all turns end before it; give `tools`, `calls` or `deps` with which they come to it"
 
 
 CHECKS: Final = tuple(
