@@ -29,7 +29,7 @@ def at_once(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 T1 = {"type": "tool_use", "id": "t1", "name": "w", "input": {}}
-LONG = "Here is the plan that breaks before anybody has read all of it"
+LONG = "Here is the plan that breaks before anybody has read all of it, or even most of what it says"
 on_each_wire = pytest.mark.parametrize("place", ON_EACH_WIRE, ids=str)
 
 
