@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import pytest
 from scenarios import PARALLEL, SCENARIOS
+from scenarios_leaving import LEAVING
+from scenarios_limits import LIMITED
+from scenarios_verdicts import VERDICTS
 from ways import TRANSPORTS, WAYS, Scenario, all_ways, play
 
 
-@pytest.mark.parametrize("scenario", SCENARIOS, ids=lambda scenario: scenario.name)
+@pytest.mark.parametrize("scenario", [*SCENARIOS, *LIMITED, *VERDICTS, *LEAVING], ids=lambda scenario: scenario.name)
 def test_all_ways_show_the_same(scenario: Scenario) -> None:
     all_ways(scenario)
 

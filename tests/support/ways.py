@@ -14,6 +14,7 @@ from hookloop_hookspecs import LoadQuery, Message, ModelRequest
 from hookloop_hookspecs.events import CallPiece, Event, RequestSent, TextPiece, ThinkingPiece
 
 WAYS = ("run", "stream", "arun", "astream")
+STREAMS = ("stream", "astream")
 TRANSPORTS = ("stream", "whole")
 AGAIN = "and again"
 
@@ -23,7 +24,9 @@ class Scenario:
     """One conversation with a scripted model.
 
     `script` makes the model's steps; `agent` makes the agent's parameters, given the list that tools and plugins note into;
-    `resume` gives the decisions of each resume that follows, from the outcome before it.
+    `resume` gives the decisions of each resume that follows, from the outcome before it. `leave` is the kind of event at
+    which a stream is left early; only streams can be. `pieces` says that the cuts of deltas change what happens, so that
+    transports cannot be compared with each other. `expected` is what the last outcome must be.
     """
 
     name: str
@@ -32,6 +35,33 @@ class Scenario:
     run: dict[str, Any] = field(default_factory=dict)
     resume: Sequence[Callable[[Outcome], Any]] = ()
     prompt: Any = "go"
+    leave: str = ""
+    pieces: bool = False
+    expected: Expected | None = None
+
+    @property
+    def ways(self) -> Sequence[str]:
+        """The ways that can play it."""
+        return STREAMS if self.leave else WAYS
+
+
+@dataclass(frozen=True)
+class Expected:
+    """What a scenario must come to; `requests` to the model, and `ran` tools (what notes hold), are counted."""
+
+    status: str
+    stop_reason: str
+    requests: int | None = None
+    ran: int | None = None
+    text: str | None = None
+
+    def assert_met(self, seen: Seen) -> None:
+        """Look at what a way showed. The request of the turn that came after does not count."""
+        outcome = seen.outcome
+        assert (outcome.status, outcome.stop_reason) == (self.status, self.stop_reason)
+        assert self.requests in (None, sum(isinstance(e, tuple) and e[0] == "request_sent" for e in seen.events) - 1)
+        assert self.ran in (None, len(seen.notes)), seen.notes
+        assert self.text in (None, outcome.text)
 
 
 @dataclass
@@ -85,11 +115,16 @@ def play(scenario: Scenario, way: str, transport: str = "stream") -> Seen:
             part.broken = False
     provider.steps = [*provider.steps[: len(provider.requests)], say("next answer")]
     before = len(provider.requests)
-    asked = agent.run(AGAIN, conversation="c")
+    if getattr(parameters.get("limits"), "seconds", None) == 0:  # no turn of this agent ever asks
+        more = Agent(provider, plugins=plugins, **{**parameters, "limits": None, "memory": agent.memories[0]})
+    else:
+        more = agent
+    asked = more.run(AGAIN, conversation="c")
     check(asked.messages)
     next_request = list(provider.requests[before].messages)
     check(next_request)
     events = ear.events
+    more.close()
     agent.close()
     stored = agent.memories[0].load_memory("c", LoadQuery()).entries
     return Seen(
@@ -114,8 +149,9 @@ def _sync(scenario: Scenario, agent: Agent, way: str) -> tuple[list[Outcome], li
                 outcomes.append(stream.result())
                 return
             with stream as events:
-                for _ in events:
-                    pass
+                for event in events:
+                    if event.kind == scenario.leave:
+                        break
             outcomes.append(events.outcome)
         except Exception as error:
             errors.append(error)
@@ -137,8 +173,9 @@ async def _async(scenario: Scenario, agent: Agent, way: str) -> tuple[list[Outco
                 outcomes.append(await stream.result())
                 return
             async with stream as events:
-                async for _ in events:
-                    pass
+                async for event in events:
+                    if event.kind == scenario.leave:
+                        break
             outcomes.append(events.outcome)
         except Exception as error:
             errors.append(error)
@@ -152,10 +189,13 @@ async def _async(scenario: Scenario, agent: Agent, way: str) -> tuple[list[Outco
 
 def all_ways(scenario: Scenario) -> Seen:
     """Play a scenario in four ways and two transports, compare all with the first, and give that back."""
-    first = play(scenario, "run", "stream")
-    for way in WAYS:
-        for transport in TRANSPORTS:
-            same(first, play(scenario, way, transport), f"{way}/{transport}")
+    first = play(scenario, scenario.ways[0])
+    for transport in TRANSPORTS:
+        model = play(scenario, scenario.ways[0], transport) if scenario.pieces else first
+        for way in scenario.ways:
+            same(model, play(scenario, way, transport), f"{way}/{transport}")
+    if scenario.expected is not None:
+        scenario.expected.assert_met(first)
     for outcome in first.outcomes:
         check(outcome.messages, tail=any(one.pending for one in first.outcomes))
     return first
