@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from cases import EVERYWHERE, FEW, Place, hooked, shown
+from cases import FEW, ON_EACH_WIRE, THROUGHOUT, Place, few, hooked, shown
 from hookloop import Agent, ToolError, tool
 from hookloop.testing import ScriptedProvider, call, say
 from hookloop_hookspecs import Batch, Entry, Message, Said, ToolCall, ToolResult
@@ -40,7 +40,7 @@ def result(id: str = "c1", text: str = "r") -> Message:
     return Message.tool(ToolResult(id, "search", content=(say(text),)))
 
 
-@pytest.mark.parametrize("place", EVERYWHERE, ids=str)
+@pytest.mark.parametrize("place", THROUGHOUT, ids=str)
 def test_A08_ids_that_repeat_in_each_round_are_two_calls(place: Place) -> None:
     ran: list[Any] = []
     with place.stage(*asked("a", "b", id="search:0"), say("done"), tools=[search(ran)]) as stage:
@@ -80,7 +80,7 @@ def test_A08_an_id_made_unique_may_be_taken_by_the_model_later(place: Place) -> 
         assert ran == ["a", "b", "c"]
 
 
-@pytest.mark.parametrize("place", EVERYWHERE, ids=str)
+@pytest.mark.parametrize("place", THROUGHOUT, ids=str)
 def test_A10_nothing_guards_against_an_id_that_was_seen_before(place: Place) -> None:
     ran: list[Any] = []
     rounds = [*asked("a", "b", "c", id="run_0"), say("done")]
@@ -133,7 +133,7 @@ BROKEN: dict[str, list[Message]] = {
 
 
 @pytest.mark.parametrize("name", BROKEN)
-@pytest.mark.parametrize("place", FEW, ids=str)
+@pytest.mark.parametrize("place", [*few(None), *ON_EACH_WIRE], ids=str)
 def test_A12_orphans_of_a_history_that_is_handed_over_are_left_out(place: Place, name: str) -> None:
     before = list(BROKEN[name])
     with place.stage(say("ok"), say("ok"), tools=[search([])]) as stage:
@@ -153,7 +153,7 @@ def seed(memory: Any, *messages: Message) -> None:
         agent.memories[0].persist_memory(Batch("c", entries, 0))
 
 
-@pytest.mark.parametrize("place", EVERYWHERE, ids=str)
+@pytest.mark.parametrize("place", THROUGHOUT, ids=str)
 def test_A14_E03_a_stored_call_without_result_is_answered_and_not_run(place: Place) -> None:
     ran: list[Any] = []
     with place.stage(say("fine"), tools=[search(ran)]) as stage:
@@ -212,7 +212,7 @@ class Odd(Exception):
 @pytest.mark.parametrize(
     "error", [OSError("broken"), ToolError("no"), TimeoutError(), RecursionError(), StopIteration()]
 )
-@pytest.mark.parametrize("place", FEW[1:], ids=str)
+@pytest.mark.parametrize("place", [*few(None)[1:], *ON_EACH_WIRE], ids=str)
 def test_A13_every_call_has_its_result_before_the_next_request(place: Place, error: Exception, make: Any) -> None:
     script = [[call("search", {"q": "a"}, id="c1"), call("boom", id="c2")], say("done")]
     with place.stage(*script, tools=[search([]), tool(make(error))]) as stage:
@@ -245,7 +245,7 @@ def test_A13_whatever_a_tool_raises_is_an_error_result(way: str, name: str, make
 
 
 @pytest.mark.parametrize("text", ["", "  "])
-@pytest.mark.parametrize("place", EVERYWHERE, ids=str)
+@pytest.mark.parametrize("place", THROUGHOUT, ids=str)
 def test_A15_a_message_that_only_calls_is_never_empty(place: Place, text: str) -> None:
     reply = [say(text), *asked("a", id="c1")] if text else asked("a", id="c1")
     with place.stage(reply, say("done"), say("two"), tools=[search([])], config={"window": {"messages": 9}}) as stage:
@@ -276,7 +276,7 @@ def test_A15_call_only_messages_survive_a_recut_of_the_open_turn(place: Place) -
 
 
 @pytest.mark.parametrize("hook", ["after_tool", "after_reply", "next_instructions", "before_round"])
-@pytest.mark.parametrize("place", FEW, ids=str)
+@pytest.mark.parametrize("place", [*few(None), *ON_EACH_WIRE], ids=str)
 def test_A13_what_plugins_add_never_stands_between_a_call_and_its_results(place: Place, hook: str) -> None:
     script = [[*asked("a", id="c1"), call("boom", id="c2")], say("done")]
     plugins = [hooked(hook, lambda turn: f"note of {hook}")]

@@ -105,7 +105,7 @@ def test_B12_a_first_chunk_without_choices_before_text(place: Place) -> None:
 @on_chat
 def test_B13_usage_in_a_chunk_of_its_own_counts(place: Place) -> None:
     usage = {"prompt_tokens": 10, "completion_tokens": 5, "total_tokens": 15}
-    events = [chunk({"content": "hi"}), chunk({}, "stop"), chunk(choices=[], usage=usage), DONE]
+    events: list[Any] = [chunk({"content": "hi"}), chunk({}, "stop"), chunk(choices=[], usage=usage), DONE]
     with place.stage(Sse(events, whole={**body(content="hi", finish="stop"), "usage": usage})) as stage:
         outcome = stage.run()
         assert (outcome.text, outcome.usage.input, outcome.usage.output) == ("hi", 10, 5)
@@ -133,7 +133,7 @@ def test_G11_C04_only_an_object_inside_a_string_is_taken_out(place: Place, args:
 
 START = {"type": "tool_use", "id": "t1", "name": "f", "input": {}}
 WHOLE_INPUT = {**START, "input": {"a": 1}}
-B19 = {
+B19: dict[str, tuple[list[Any], dict[str, Any], Called]] = {
     "all at the start": ([cbs(0, WHOLE_INPUT), cbe(0)], WHOLE_INPUT, F1),
     "an empty start and deltas": ([cbs(0, START), ijd(0, '{"a":'), ijd(0, "1}"), cbe(0)], WHOLE_INPUT, F1),
     "nothing at all": ([cbs(0, START), cbe(0)], START, [("f", {})]),

@@ -10,7 +10,7 @@ import pytest
 from scenarios import Hooked
 from wires import CHAT, RESPONSES
 
-from cases import EVERYWHERE, FEW, ON_WIRES, Place, few
+from cases import FEW, ON_EACH_WIRE, ON_WIRES, THROUGHOUT, Place, few, places
 from hookloop import Limits, tool
 from hookloop.testing import call, say
 from hookloop_hookspecs import Deny, Image, Narrow, Stop, Suspend, Text
@@ -27,7 +27,7 @@ def errors(outcome: Any) -> list[str]:
     return [r.text for m in outcome.messages for r in m.results if r.is_error]
 
 
-@pytest.mark.parametrize("place", EVERYWHERE, ids=str)
+@pytest.mark.parametrize("place", THROUGHOUT, ids=str)
 def test_C01_an_unknown_tool_is_named_with_those_there_are(place: Place) -> None:
     with place.stage(call("list_site", id="c1"), say("ok"), tools=[get_site]) as stage:
         assert stage.run().text == "ok"
@@ -52,7 +52,7 @@ def test_C01_no_tools_at_all(place: Place) -> None:
         assert "none" in errors(stage.outcome)[0]
 
 
-@pytest.mark.parametrize("place", EVERYWHERE, ids=str)
+@pytest.mark.parametrize("place", THROUGHOUT, ids=str)
 def test_C03_only_tools_that_are_there_may_suspend(place: Place) -> None:
     """A policy that suspends whatever it does not know is not even asked about a name that does not exist."""
 
@@ -69,7 +69,7 @@ def test_C03_only_tools_that_are_there_may_suspend(place: Place) -> None:
 
 
 @pytest.mark.parametrize("raw", ['["x"]', '"ls"', "3", "true", '{"name": "print("hi")"}', "{", "null", '{"nme": 1}'])
-@pytest.mark.parametrize("place", FEW, ids=str)
+@pytest.mark.parametrize("place", [*few(None), *ON_EACH_WIRE], ids=str)
 def test_C04_C06_C07_arguments_that_do_not_fit_are_an_error_result(place: Place, raw: str) -> None:
     ran: list[Any] = []
 
@@ -90,7 +90,7 @@ def test_C04_C06_C07_arguments_that_do_not_fit_are_an_error_result(place: Place,
 @pytest.mark.parametrize(
     "value", [{"s": {2, 1}}, object(), b"\xff", (x for x in "ab"), float("nan"), [], None, "", {}, 0]
 )
-@pytest.mark.parametrize("place", few(None), ids=str)
+@pytest.mark.parametrize("place", [*few(None), *ON_EACH_WIRE], ids=str)
 def test_C09_C11_whatever_a_tool_returns_is_one_result(place: Place, value: Any) -> None:
     ran: list[int] = []
 
@@ -120,7 +120,7 @@ class _Breaks:
         raise self.error
 
 
-@pytest.mark.parametrize("place", few(None), ids=str)
+@pytest.mark.parametrize("place", [*few(None), *ON_EACH_WIRE], ids=str)
 def test_C09_a_result_that_fails_while_it_is_written_is_an_error_result(place: Place) -> None:
     @tool
     def give() -> Any:
@@ -172,7 +172,7 @@ THREE = [call("fast", id="c1"), call("boom", id="c2"), call("slow", id="c3")]
 
 
 @pytest.mark.parametrize("kind", ["sync", "async"])
-@pytest.mark.parametrize("place", EVERYWHERE, ids=str)
+@pytest.mark.parametrize("place", THROUGHOUT, ids=str)
 def test_C12_a_failing_sibling_costs_no_result(place: Place, kind: str) -> None:
     three = Three()
     plugins = [Hooked(on_event=lambda event: three.on_event(event))]
@@ -206,7 +206,7 @@ def test_C12_when_the_group_is_left_its_siblings_are_awaited(place: Place, kind:
 
 
 @pytest.mark.parametrize("retries", [0, 1])
-@pytest.mark.parametrize("place", EVERYWHERE, ids=str)
+@pytest.mark.parametrize("place", THROUGHOUT, ids=str)
 def test_C14_unknown_calls_use_up_nobody_s_retries(place: Place, retries: int) -> None:
     ran: list[int] = []
 
@@ -260,10 +260,10 @@ def images(request: Any) -> bool:
     return "aGk=" in (request.raw.decode() if hasattr(request, "raw") else repr(request))
 
 
-@pytest.mark.parametrize("wire", [CHAT, RESPONSES], ids=lambda wire: wire.name)
 @pytest.mark.parametrize("where", ["result", "user"])
-def test_C16_a_blind_model_gets_a_placeholder_and_history_keeps_the_picture(wire: Any, where: str) -> None:
-    place = Place(wire, "run", "stream")
+@pytest.mark.parametrize("place", [*places(CHAT), *places(RESPONSES)], ids=str)
+def test_C16_a_blind_model_gets_a_placeholder_and_history_keeps_the_picture(place: Place, where: str) -> None:
+    """Anthropic's models all see, so there it is a matter of the compatible servers alone."""
     first = call("look", id="c1") if where == "result" else say("nice")
     prompt = "go" if where == "result" else [Text("look"), PICTURE]
     script = [first, say("ok"), say("blind")] if where == "result" else [first, say("blind")]
@@ -280,7 +280,7 @@ def test_C16_a_blind_model_gets_a_placeholder_and_history_keeps_the_picture(wire
         assert images(stage.raw[-1])
 
 
-@pytest.mark.parametrize("place", EVERYWHERE, ids=str)
+@pytest.mark.parametrize("place", THROUGHOUT, ids=str)
 def test_C18_an_unknown_name_comes_with_those_that_are_close(place: Place) -> None:
     @tool
     def central_get_sites() -> str:

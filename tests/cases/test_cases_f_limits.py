@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 from scenarios import EDIT, Hooked, prolific, tools
-from wires import CHAT, MESSAGES
+from wires import CHAT, MESSAGES, RESPONSES
 
-from cases import EVERYWHERE, FEW, ON_WIRES, Place, few, hooked, places, shown
+from cases import FEW, ON_EACH_WIRE, THROUGHOUT, Place, few, hooked, places, shown
 from hookloop import Limits, tool
 from hookloop.testing import call, reply, say
 from hookloop.testing.server import DONE, Sse, calls, cbd, cbe, cbs, chunk, md, ms, mstop, tc
@@ -23,7 +23,7 @@ def edits(n: int) -> list[Any]:
 
 
 @pytest.mark.parametrize("mode", MODES)
-@pytest.mark.parametrize("place", FEW, ids=str)
+@pytest.mark.parametrize("place", [*few(None), *ON_EACH_WIRE], ids=str)
 def test_F01_a_limit_after_the_tools_ran_keeps_their_results(place: Place, mode: Any) -> None:
     ran: list[Any] = []
     last = [say("so far")] if mode == "answer" else []
@@ -38,7 +38,7 @@ def test_F01_a_limit_after_the_tools_ran_keeps_their_results(place: Place, mode:
 
 
 @pytest.mark.parametrize("mode", ["stop", "raise"])
-@pytest.mark.parametrize("place", EVERYWHERE, ids=str)
+@pytest.mark.parametrize("place", THROUGHOUT, ids=str)
 def test_F02_a_limit_throws_no_progress_away(place: Place, mode: Any) -> None:
     ran: list[Any] = []
     with place.stage(*edits(6), *edits(2), say("done"), tools=tools(ran)) as stage:
@@ -86,7 +86,7 @@ def obedient(request: Any) -> Any:
 
 
 @pytest.mark.parametrize("choice", ["required", "edit"])
-@pytest.mark.parametrize("place", EVERYWHERE, ids=str)
+@pytest.mark.parametrize("place", THROUGHOUT, ids=str)
 def test_F05_a_forced_choice_holds_until_the_first_call(place: Place, choice: str) -> None:
     settings = Settings(max_tokens=50)
     with place.stage(obedient, obedient, tools=tools([]), tool_choice=choice, settings=settings) as stage:
@@ -114,7 +114,7 @@ def test_F05_whatever_became_of_that_call(place: Place, why: str) -> None:
 
 
 @pytest.mark.parametrize("mode", ["answer", "error_result", "stop"])
-@pytest.mark.parametrize("place", EVERYWHERE, ids=str)
+@pytest.mark.parametrize("place", THROUGHOUT, ids=str)
 def test_F04_at_the_limit_nothing_is_forced(place: Place, mode: Any) -> None:
     """A plugin forces the choice in every round; the limit still ends the turn."""
     plugins = [Hooked(before_round=lambda: Narrow(tool_choice="edit"))]
@@ -171,7 +171,7 @@ def test_F06_usage_is_exact_in_both_transports(place: Place, name: str) -> None:
             assert usage.total == 140
 
 
-@pytest.mark.parametrize("place", EVERYWHERE, ids=str)
+@pytest.mark.parametrize("place", THROUGHOUT, ids=str)
 def test_F06_a_turn_s_usage_is_the_sum_of_its_rounds(place: Place) -> None:
     def said(part: Any, n: int) -> Any:
         return reply(part, usage=Usage(10 * n, n, total=11 * n))
@@ -194,10 +194,8 @@ CUT = ['{"path":"a"', "{}", '{"path":"a"}', "", '{"path":"a","te']
 
 
 @pytest.mark.parametrize("raw", CUT)
-@pytest.mark.parametrize("place", FEW, ids=str)
+@pytest.mark.parametrize("place", few(None), ids=str)
 def test_F08_a_call_at_the_output_limit_never_runs(place: Place, raw: str) -> None:
-    if place.wire is not None and raw not in ("{}", '{"path":"a"}'):
-        pytest.skip("this server renders whole arguments; B18 has the others")
     with place.stage(reply(call("write", raw, id="c1"), stop="length"), say("short"), tools=[write]) as stage:
         assert stage.run().text == "short"
         text = stage.sent[1][-1]
@@ -206,15 +204,17 @@ def test_F08_a_call_at_the_output_limit_never_runs(place: Place, raw: str) -> No
 
 
 @pytest.mark.parametrize("raw", CUT)
-@pytest.mark.parametrize("place", [*few(CHAT)[::2], *few(MESSAGES)[1::2]], ids=str)
+@pytest.mark.parametrize("place", ON_EACH_WIRE, ids=str)
 def test_F08_on_the_wire(place: Place, raw: str) -> None:
     with place.stage(cut_call(place, raw), say("short"), tools=[write]) as stage:
         assert stage.run().text == "short"
         assert "cut" in stage.sent[1][-1][1]
 
 
-def cut_call(place: Place, raw: str) -> Sse:
+def cut_call(place: Place, raw: str) -> Any:
     """A call that the output limit cut, streamed and whole."""
+    if place.wire is RESPONSES:
+        return reply(call("write", raw, id="c1"), stop="length")
     if place.wire is CHAT:
         function = {"name": "write", "arguments": raw}
         message = {
@@ -232,7 +232,7 @@ def cut_call(place: Place, raw: str) -> Sse:
 
 
 @pytest.mark.parametrize("mode", ["stop", "raise"])
-@pytest.mark.parametrize("place", EVERYWHERE, ids=str)
+@pytest.mark.parametrize("place", THROUGHOUT, ids=str)
 def test_F08_replies_that_are_cut_again_and_again_end_the_turn(place: Place, mode: Any) -> None:
     cut = [reply(call("write", {"path": "a"}, id=f"c{n}"), stop="length") for n in range(3)]
     with place.stage(*cut, tools=[write], limits=Limits(truncated=3, on_breach=mode)) as stage:
@@ -241,7 +241,7 @@ def test_F08_replies_that_are_cut_again_and_again_end_the_turn(place: Place, mod
         assert isinstance(stage.error, LimitError) == (mode == "raise")
 
 
-@pytest.mark.parametrize("place", FEW, ids=str)
+@pytest.mark.parametrize("place", [*few(None), *ON_EACH_WIRE], ids=str)
 def test_F10_a_hook_that_always_blocks_meets_the_limits(place: Place) -> None:
     asked: list[int] = []
 
@@ -270,7 +270,7 @@ def test_F10_so_does_it_with_other_limits(place: Place, limit: str) -> None:
 
 
 @pytest.mark.parametrize("hook", ["before_tool", "after_tool", "next_instructions", "after_reply"])
-@pytest.mark.parametrize("place", FEW, ids=str)
+@pytest.mark.parametrize("place", [*few(None), *ON_EACH_WIRE], ids=str)
 def test_F10_a_hook_may_end_the_run(place: Place, hook: str) -> None:
     ran: list[Any] = []
     plugins = [hooked(hook, lambda: Stop("enough", "that is enough"))]
@@ -282,7 +282,7 @@ def test_F10_a_hook_may_end_the_run(place: Place, hook: str) -> None:
 
 @pytest.mark.parametrize("text", ["", "I was about to"])
 @pytest.mark.parametrize("stop", ["filter", "refusal"])
-@pytest.mark.parametrize("place", [*few(None), *ON_WIRES], ids=str)
+@pytest.mark.parametrize("place", [*few(None), *ON_EACH_WIRE], ids=str)
 def test_F12_a_blocked_answer_is_told_from_an_empty_one(place: Place, stop: Any, text: str) -> None:
     if place.wire is not None:
         stop = (
@@ -309,7 +309,7 @@ def test_F12_nobody_makes_a_blocked_answer_go_on(place: Place, stop: Any) -> Non
 
 
 @pytest.mark.parametrize("finish", ["content_filter", "function_call", "model_length", "eos", "", None])
-@pytest.mark.parametrize("place", few(CHAT)[::3], ids=str)
+@pytest.mark.parametrize("place", places(CHAT), ids=str)
 def test_F12_any_word_for_the_end_is_taken(place: Place, finish: str | None) -> None:
     message = {"role": "assistant", "content": "hi"}
     choice = {"index": 0, "message": message, "finish_reason": finish}

@@ -8,9 +8,9 @@ from typing import Any
 
 import pytest
 from scenarios import Hooked
-from wires import CHAT, MESSAGES, RESPONSES, Wire
+from wires import CHAT, Wire
 
-from cases import EVERYWHERE, FEW, ON_WIRES, Place, few, places
+from cases import ON_EACH_WIRE, ON_WIRES, THROUGHOUT, Place, few, places
 from hookloop import tool
 from hookloop.testing import call, say, think
 from hookloop_hookspecs import Approve, ConfigError, Message, Narrow, PluginError, ToolCall, ToolResult
@@ -36,7 +36,7 @@ def assistants(request: Any) -> list[dict[str, Any]]:
     return [message for message in request.body["messages"] if message["role"] == "assistant"]
 
 
-@pytest.mark.parametrize("place", few(CHAT), ids=str)
+@pytest.mark.parametrize("place", places(CHAT), ids=str)
 def test_G03_content_is_null_beside_calls_and_never_null_without(place: Place) -> None:
     with place.stage(call("get", id="c1"), say(""), say("two"), tools=[get]) as stage:
         stage.run()
@@ -53,7 +53,7 @@ def test_G05_without_tools_there_is_no_word_of_tools(place: Place) -> None:
         assert not {"tools", "tool_choice", "parallel_tool_calls"} & set(stage.raw[0].body)
 
 
-@pytest.mark.parametrize("place", EVERYWHERE, ids=str)
+@pytest.mark.parametrize("place", THROUGHOUT, ids=str)
 def test_G05_a_hook_may_take_all_tools_away(place: Place) -> None:
     plugins = [Hooked(before_round=lambda turn: Narrow(tools=()) if turn.round == 1 else None)]
     with place.stage(call("get", id="c1"), call("get", id="c2"), say("ok"), tools=[get], plugins=plugins) as stage:
@@ -62,7 +62,7 @@ def test_G05_a_hook_may_take_all_tools_away(place: Place) -> None:
 
 
 @pytest.mark.parametrize(("tools", "choice"), [([], "required"), ([], "get"), ([get], "nope")])
-@pytest.mark.parametrize("place", FEW, ids=str)
+@pytest.mark.parametrize("place", [*few(None), *ON_EACH_WIRE], ids=str)
 def test_G06_a_choice_that_cannot_be_met_is_an_error_before_any_request(place: Place, tools: Any, choice: str) -> None:
     with place.stage(say("fine")) as stage:
         assert stage.run(with_={"tools": tools, "tool_choice": choice}).status == "failed"
@@ -79,7 +79,7 @@ UNMET = {
 
 
 @pytest.mark.parametrize("name", UNMET)
-@pytest.mark.parametrize("place", few(None), ids=str)
+@pytest.mark.parametrize("place", [*few(None), *ON_EACH_WIRE], ids=str)
 def test_G06_a_hook_s_choice_that_cannot_be_met_is_the_hook_s_error(place: Place, name: str) -> None:
     with place.stage(say("fine"), tools=[get, put]) as stage:
         stage.run(with_={"plugins": [Hooked("chooser", before_round=lambda: UNMET[name])]})
@@ -92,7 +92,7 @@ def test_G06_a_hook_s_choice_that_cannot_be_met_is_the_hook_s_error(place: Place
 FOREIGN = ["call_PTLP8x" + "y" * 20, "toolu_01A", "search:0", "x" * 90]
 
 
-@pytest.mark.parametrize("place", few(MISTRAL), ids=str)
+@pytest.mark.parametrize("place", places(MISTRAL), ids=str)
 def test_G07_ids_of_other_servers_fit_mistral_and_stay_themselves(place: Place) -> None:
     """The first turn is played on another API; the ids of the log are those that it gave."""
     first = [[call("get", {"x": str(n)}, id=id) for n, id in enumerate(FOREIGN)], say("one")]
@@ -111,7 +111,7 @@ def test_G07_ids_of_other_servers_fit_mistral_and_stay_themselves(place: Place) 
         assert [c.id for m in outcome.messages for c in m.calls] == FOREIGN
 
 
-@pytest.mark.parametrize("place", few(MISTRAL)[:2], ids=str)
+@pytest.mark.parametrize("place", places(MISTRAL), ids=str)
 def test_G07_ids_that_repeat_fit_too(place: Place) -> None:
     """Mistral's own ids, repeated in each round, then made unique by the engine, then fitted again."""
     rounds = [call("get", {"x": str(n)}, id="abcdefghi") for n in range(3)]
@@ -131,7 +131,7 @@ def test_G09_reasoning_goes_back_over_turns_and_stores(place: Place) -> None:
         assert assistants(stage.raw[2])[0]["reasoning_content"] == "R1"
 
 
-@pytest.mark.parametrize("place", few(DEEPSEEK), ids=str)
+@pytest.mark.parametrize("place", places(DEEPSEEK), ids=str)
 def test_G09_reasoning_goes_back_after_a_resume(place: Place) -> None:
     script = [[think("R1"), call("put", id="c1")], say("one")]
     with place.stage(*script, tools=[put], server={"profile": "deepseek"}) as stage:
@@ -140,7 +140,7 @@ def test_G09_reasoning_goes_back_after_a_resume(place: Place) -> None:
         assert assistants(stage.raw[1])[0]["reasoning_content"] == "R1"
 
 
-@pytest.mark.parametrize("place", few(CHAT)[:2], ids=str)
+@pytest.mark.parametrize("place", places(CHAT), ids=str)
 def test_G09_it_is_not_sent_to_others(place: Place) -> None:
     with place.stage([think("R1"), call("get", id="c1")], say("one"), say("two"), tools=[get]) as stage:
         stage.run()
@@ -152,7 +152,7 @@ BAD = ['{"x":"C:\\Users"}', '{"x":', "not json", '["x"]', '{"x":1}{"x":2}']
 
 
 @pytest.mark.parametrize("raw", BAD)
-@pytest.mark.parametrize("place", [*few(None)[:2], *few(CHAT)[2:3], *few(MESSAGES)[3:], *few(RESPONSES)[1:2]], ids=str)
+@pytest.mark.parametrize("place", [*few(None)[:2], *ON_EACH_WIRE], ids=str)
 def test_G13_bad_arguments_are_valid_json_in_every_later_request(place: Place, raw: str) -> None:
     """The log keeps what the model wrote; on the wire it is an object, now, in the next turn, and for another server."""
     from hookloop.memory import InProcessMemory
@@ -171,7 +171,7 @@ def test_G13_bad_arguments_are_valid_json_in_every_later_request(place: Place, r
         assert isinstance(json.loads(line.removeprefix("get ")), dict)
 
 
-@pytest.mark.parametrize("place", few(CHAT)[::2], ids=str)
+@pytest.mark.parametrize("place", ON_EACH_WIRE, ids=str)
 def test_G13_a_history_that_is_handed_over_with_bad_arguments(place: Place) -> None:
     history = [
         Message.user("u"),

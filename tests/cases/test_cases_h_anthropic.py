@@ -46,7 +46,7 @@ def thoughts(request: Any) -> list[tuple[str, str]]:
     return [(block["thinking"], block["signature"]) for block in content if block["type"] == "thinking"]
 
 
-@pytest.mark.parametrize("place", SOME, ids=str)
+@pytest.mark.parametrize("place", places(MESSAGES), ids=str)
 def test_H01_all_results_stand_in_one_message_in_call_order(place: Place) -> None:
     with place.stage(THREE, say("ok"), say("two"), tools=[get]) as stage:
         stage.run()
@@ -62,7 +62,7 @@ def test_H01_all_results_stand_in_one_message_in_call_order(place: Place) -> Non
 @pytest.mark.parametrize(
     "hook", ["after_tool", "next_instructions", "after_reply", "before_round", "sent", "superseded"]
 )
-@pytest.mark.parametrize("place", [*SOME[:2], few(CHAT)[2]], ids=str)
+@pytest.mark.parametrize("place", [*places(MESSAGES), few(CHAT)[2]], ids=str)
 def test_H02_user_text_comes_behind_all_results(place: Place, hook: str) -> None:
     def two(turn: Any) -> str | None:
         return "and NY?" if turn.round == (2 if hook == "before_round" else 1) else None
@@ -107,7 +107,7 @@ def test_H03_signatures_go_back_over_rounds_turns_and_stores(place: Place) -> No
         assert kinds == ["thinking", "tool_use"]
 
 
-@pytest.mark.parametrize("place", SOME, ids=str)
+@pytest.mark.parametrize("place", places(MESSAGES), ids=str)
 def test_H03_signatures_go_back_after_a_suspension(place: Place) -> None:
     with place.stage([think("R"), call("put", id="t1")], say("one"), tools=[put]) as stage:
         stage.run()
@@ -136,7 +136,7 @@ def without_marks(message: dict[str, Any]) -> dict[str, Any]:
     return {**message, "content": content}
 
 
-@pytest.mark.parametrize("place", [*SOME[:3], few(CHAT)[3]], ids=str)
+@pytest.mark.parametrize("place", [*places(MESSAGES), *few(CHAT)], ids=str)
 def test_H07_what_another_provider_signed_stays_at_home_and_comes_back(place: Place) -> None:
     memory = InProcessMemory()
     scripted = Place(None, "run", "stream")
@@ -157,7 +157,7 @@ def test_H07_what_another_provider_signed_stays_at_home_and_comes_back(place: Pl
     assert [(part.text, part.signature) for part in found] == [("X", "of x"), ("Y", "of y")]
 
 
-@pytest.mark.parametrize("place", SOME[:2], ids=str)
+@pytest.mark.parametrize("place", places(MESSAGES), ids=str)
 def test_H07_a_fallback_within_one_turn(place: Place) -> None:
     """The model changes between two rounds of a turn; the request of the second holds no thinking of the first."""
     other = ScriptedProvider([say("done")], model="other")
@@ -198,7 +198,7 @@ def test_H12_pauses_are_bounded_by_the_limits(place: Place, mode: Any) -> None:
 
 
 @pytest.mark.parametrize("text", ["a  \n", " a ", "  \n"])
-@pytest.mark.parametrize("place", few(PREFILLED)[::3], ids=str)
+@pytest.mark.parametrize("place", places(PREFILLED), ids=str)
 def test_H09_a_final_message_is_stripped_on_the_wire_alone(place: Place, text: str) -> None:
     """A pause makes the reply the last message of the next request, then it stands in mid-history."""
     script = [reply(say(text), stop="pause"), say("b"), say("c")]
@@ -212,7 +212,7 @@ def test_H09_a_final_message_is_stripped_on_the_wire_alone(place: Place, text: s
 
 
 @pytest.mark.parametrize("empty", ["", "  ", "\n"])
-@pytest.mark.parametrize("place", [*SOME[1:3], few(CHAT)[1]], ids=str)
+@pytest.mark.parametrize("place", [*places(MESSAGES), *few(CHAT)], ids=str)
 def test_H10_empty_texts_are_not_sent(place: Place, empty: str) -> None:
     script = [[say(empty), THREE[0]], say(empty), say("two"), say("three")]
     with place.stage(*script, tools=[get]) as stage:
@@ -226,7 +226,7 @@ def test_H10_empty_texts_are_not_sent(place: Place, empty: str) -> None:
             assert all(a != b for a, b in pairwise(roles))
 
 
-@pytest.mark.parametrize("place", SOME[::3], ids=str)
+@pytest.mark.parametrize("place", places(MESSAGES), ids=str)
 def test_H10_an_answer_without_any_block(place: Place) -> None:
     with place.stage(reply(), say("two"), tools=[get]) as stage:
         assert (stage.run().status, stage.outcome.text) == ("done", "")
@@ -234,7 +234,7 @@ def test_H10_an_answer_without_any_block(place: Place) -> None:
         assert [text for kind, text in stage.sent[1] if kind == "user"] == ["go", "more"]
 
 
-@pytest.mark.parametrize("place", [*SOME[:2], few(CHAT)[2]], ids=str)
+@pytest.mark.parametrize("place", [*places(MESSAGES), *few(CHAT)], ids=str)
 def test_H14_all_system_text_reaches_the_model(place: Place) -> None:
     plugins = [Hooked(before_turn=lambda: Message.system("S2"))]
     with place.stage(say("one"), say("two"), instructions="S1") as stage:
@@ -246,7 +246,7 @@ def test_H14_all_system_text_reaches_the_model(place: Place) -> None:
         assert ("user", "S2") not in stage.sent[1]
 
 
-@pytest.mark.parametrize("place", [*SOME[:2], few(CHAT)[2]], ids=str)
+@pytest.mark.parametrize("place", [*places(MESSAGES), *few(CHAT)], ids=str)
 def test_H14_system_messages_of_a_history_that_is_handed_over(place: Place) -> None:
     history = [
         Message.system("S1"),

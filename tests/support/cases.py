@@ -70,6 +70,7 @@ SCRIPTED = places(None)
 ON_WIRES = (Place(CHAT, "arun", "stream"), Place(RESPONSES, "stream", "whole"), Place(MESSAGES, "astream", "stream"))
 ON_EACH_WIRE = (*places(CHAT), *places(RESPONSES), *places(MESSAGES))
 EVERYWHERE = (*SCRIPTED, *ON_WIRES)
+THROUGHOUT = (*SCRIPTED, *ON_EACH_WIRE)
 FEW = (*few(None), Place(CHAT, "run", "whole"))
 
 
@@ -387,6 +388,7 @@ __all__ = [
     "ON_EACH_WIRE",
     "ON_WIRES",
     "SCRIPTED",
+    "THROUGHOUT",
     "Line",
     "Place",
     "Stage",
