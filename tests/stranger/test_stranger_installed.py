@@ -1,22 +1,22 @@
-"""A stranger's plugin, from its wheel in a fresh environment with wheels of ours: found, configured, switched, broken."""
+"""Strangers' distributions, from their wheels, with wheels of ours: found, configured, switched, used, broken.
+
+All of it is shown in an environment that takes other packages from the workshop's, and in long runs in a fresh one too.
+"""
 
 from __future__ import annotations
 
 import json
 import re
 import shutil
-import subprocess
-import sys
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import pytest
+from environments import CORE, STRANGE, Environment, Room, fresh, linked, wheels
+from strangers import parrot_server
 
-pytestmark = pytest.mark.soak
+from hookloop.testing import say
 
-ROOT = Path(__file__).parents[2]
 TURN = """
 import json, sys
 from hookloop import Agent, tool
@@ -35,69 +35,35 @@ print(json.dumps({
     "imported": "acme_tally" in sys.modules,
 }))
 """
+TOGETHER = """
+model = "parrot:p1"
+memory = ["drawer:chats.db"]
+[provider]
+base_url = "{url}"
+[plugins.tally]
+"""
+NAMES = {"plugins": "tally", "memories": "drawer", "providers": "parrot"}
 
 
-@dataclass
-class Fresh:
-    """A fresh environment, and an empty folder to work in."""
-
-    environment: Path
-    folder: Path
-
-    def __call__(self, *command: str, code: int = 0) -> str:
-        """Run a program of the environment; its output."""
-        program = str(self.environment / "bin" / command[0])
-        done = subprocess.run([program, *command[1:]], cwd=self.folder, capture_output=True, text=True, timeout=600)
-        assert done.returncode == code, f"{done.returncode}\n{done.stdout}\n{done.stderr}"
-        return done.stdout
-
-    def configure(self, text: str) -> None:
-        """Write the configuration."""
-        (self.folder / "hookloop.toml").write_text(text, "utf-8")
-
-    def plugins(self, code: int = 0) -> dict[str, Any]:
-        """What `hookloop plugins` says, by name; its errors under "errors"."""
-        data = json.loads(self("hookloop", "plugins", "--json", code=code))
-        return {**{one["name"]: one for one in data["plugins"]}, "errors": data["errors"]}
-
-    def turn(self) -> dict[str, Any]:
-        """A turn of an agent that is made from the configuration."""
-        said: dict[str, Any] = json.loads(self("python", "-c", TURN))
-        return said
-
-    @property
-    def site(self) -> Path:
-        """Where the packages are."""
-        return next(self.environment.glob("lib/python*/site-packages"))
-
-
-@pytest.fixture(scope="module")
-def environment(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A fresh environment, with wheels of the contract, the core and the stranger's plugin."""
-    wheels, place = tmp_path_factory.mktemp("wheels"), tmp_path_factory.mktemp("fresh") / "venv"
-    sources = [ROOT / "hookspecs", ROOT / "core", ROOT / "tests" / "stranger" / "tally"]
-    copies = [shutil.copytree(path, tmp_path_factory.mktemp("source") / path.name) for path in sources]
-    run = [sys.executable, "-m", "pip", "wheel", "-q", "--no-deps", "-w", str(wheels), *map(str, copies)]
-    subprocess.run(run, check=True, timeout=600)
-    subprocess.run([sys.executable, "-m", "venv", str(place)], check=True, timeout=600)
-    found = sorted(map(str, wheels.glob("*.whl")))
-    assert len(found) == 3
-    subprocess.run([str(place / "bin" / "python"), "-m", "pip", "install", "-q", *found], check=True, timeout=600)
-    return place
+@pytest.fixture(scope="module", params=["linked", pytest.param("fresh", marks=pytest.mark.soak)])
+def environment(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Environment:
+    """An environment with wheels of the contract, of the core, and of the three strangers."""
+    build: Callable[..., Environment] = {"linked": linked, "fresh": fresh}[request.param]
+    return build(tmp_path_factory.mktemp("environment"), wheels((*CORE, *STRANGE), tmp_path_factory.mktemp("wheels")))
 
 
 @pytest.fixture
-def fresh(environment: Path, tmp_path: Path) -> Fresh:
-    return Fresh(environment, tmp_path)
+def room(environment: Environment, tmp_path: Path) -> Room:
+    return Room(environment, tmp_path)
 
 
 @pytest.fixture
-def spoilt(fresh: Fresh) -> Iterator[Callable[[str, str], None]]:
+def spoilt(environment: Environment) -> Iterator[Callable[..., None]]:
     """A function that changes the installed plugin's source or metadata; undone afterwards."""
     kept: dict[Path, str] = {}
 
     def spoil(pattern: str, replacement: str, where: str = "acme_tally/__init__.py") -> None:
-        file = next(fresh.site.glob(where))
+        file = next(environment.site.glob(where))
         kept.setdefault(file, file.read_text("utf-8"))
         text = re.sub(pattern, replacement, file.read_text("utf-8"), count=1)
         assert text != file.read_text("utf-8")
@@ -108,114 +74,183 @@ def spoilt(fresh: Fresh) -> Iterator[Callable[[str, str], None]]:
         file.write_text(text, "utf-8")
 
 
-def test_it_is_found_and_off_until_it_is_named(fresh: Fresh) -> None:
-    tally = fresh.plugins()["tally"]
+def turn(room: Room) -> dict[str, object]:
+    """What came of a turn of an agent that is made from the configuration."""
+    said: dict[str, object] = json.loads(room("python", "-c", TURN))
+    return said
+
+
+def test_all_are_found(room: Room) -> None:
+    told = json.loads(room("hookloop", "plugins", "--json"))
+    for group, name in NAMES.items():
+        (found,) = [one for one in told[group] if one["name"] == name]
+        assert (found["distribution"], found["version"]) == (f"acme-{name}", "2.1")
+    states = [one["state"] for group in ("memories", "providers") for one in told[group]]
+    assert states == ["installed"] * 3
+    assert told["errors"] == []
+
+
+@pytest.mark.parametrize(
+    ("target", "lines"),
+    [
+        ("tally", ["pass  is_a_plugin", "pass  tells_its_time"]),
+        ("drawer:chats.db", ["pass  texts_come_back", "pass  one_writer_wins", "pass  reopened_is_the_same"]),
+        ("parrot", ["pass  streams", "skip  keeps the contract", "an API that the strict server does not know"]),
+    ],
+)
+def test_they_are_checked(room: Room, target: str, lines: list[str]) -> None:
+    report = room("hookloop", "check", target)
+    assert [line for line in lines if line not in report] == []
+    assert "fail  " not in report
+
+
+def test_all_take_part_in_a_conversation_of_two_processes(room: Room) -> None:
+    with parrot_server() as server:
+        server.play(say("Hello Ada."), say("You are Ada."))
+        room.configure(TOGETHER.format(url=server.url))
+        assert "Hello Ada." in room("hookloop", "run", "-C", "c", "I am Ada.")
+        assert "You are Ada." in room("hookloop", "run", "-C", "c", "Who am I?")
+        talk = server.requests[1].body["talk"]
+    assert [(one["who"], one["text"]) for one in talk] == [
+        ("user", "I am Ada."),
+        ("assistant", "Hello Ada."),
+        ("user", "Who am I?"),
+    ]
+    assert "on     1.  tally" in room("hookloop", "plugins")
+
+
+def test_the_plugin_is_off_until_it_is_named(room: Room) -> None:
+    tally = room.plugins()["tally"]
     assert (tally["state"], tally["distribution"], tally["version"]) == ("off", "acme-tally", "2.1")
     assert tally["why"] == "installed, but not named; auto is false"
-    assert fresh.plugins()["errors"] == []
+    room.configure("[plugins.tally]\n")
+    tally = room.plugins()["tally"]
+    assert (tally["state"], tally["position"], tally["why"]) == ("on", 1, "named at hookloop.toml:1")
 
 
-def test_it_is_configured(fresh: Fresh) -> None:
-    fresh.configure('[plugins.tally]\noptions = { word = "so far" }\n')
-    tally = fresh.plugins()["tally"]
+def test_it_is_configured(room: Room) -> None:
+    room.configure('[plugins.tally]\noptions = { word = "so far" }\n')
+    tally = room.plugins()["tally"]
     assert (tally["state"], tally["position"], tally["hooks"]) == ("on", 1, ["before_tool", "next_instructions"])
-    assert fresh.turn() == {"texts": ["Edit.", "", "edited a", "so far: 1 calls"], "imported": True}
-    fresh.configure('[plugins.tally]\noptions = { forbidden = ["edit"] }\n')
-    assert fresh.turn()["texts"][2] == "denied: edit is forbidden"
+    assert turn(room) == {"texts": ["Edit.", "", "edited a", "so far: 1 calls"], "imported": True}
+    room.configure('[plugins.tally]\noptions = { forbidden = ["edit"] }\n')
+    assert turn(room)["texts"] == ["Edit.", "", "denied: edit is forbidden", "tally: 1 calls"]
 
 
-def test_a_wrong_option_is_told_with_its_place(fresh: Fresh) -> None:
-    fresh.configure('[plugins.tally]\noptions = { wrod = "so far" }\n')
-    found = fresh.plugins(code=2)
+def test_a_wrong_option_is_told_with_its_place(room: Room) -> None:
+    room.configure('[plugins.tally]\noptions = { wrod = "so far" }\n')
+    found = room.plugins(code=2)
     assert found["tally"]["state"] == "failed"
     (error,) = found["errors"]
     assert error.startswith("hookloop.toml:2")
     assert "'word'" in error
 
 
-def test_it_is_switched_off_and_then_not_imported(fresh: Fresh) -> None:
-    fresh.configure("auto = true\n[plugins.tally]\nenabled = false\n")
-    tally = fresh.plugins()["tally"]
+def test_switched_off_it_takes_part_in_no_turn(room: Room) -> None:
+    room.configure("auto = true\n[plugins.tally]\nenabled = false\n")
+    tally = room.plugins()["tally"]
     assert (tally["state"], tally["why"]) == ("off", "disabled at hookloop.toml:3")
-    assert fresh.turn() == {"texts": ["Edit.", "", "edited a"], "imported": False}
+    assert turn(room) == {"texts": ["Edit.", "", "edited a"], "imported": False}
 
 
-def test_it_is_switched_on_and_off_by_the_program(fresh: Fresh) -> None:
-    fresh.configure("# my settings\n")
-    fresh("hookloop", "plugins", "enable", "tally")
-    assert fresh.plugins()["tally"]["state"] == "on"
-    fresh("hookloop", "plugins", "disable", "tally")
-    assert fresh.plugins()["tally"]["state"] == "off"
-    assert "# my settings" in (fresh.folder / "hookloop.toml").read_text("utf-8")
+def test_switched_off_it_is_not_imported_by_the_program(room: Room, spoilt: Callable[..., None]) -> None:
+    spoilt(r"\Z", '\nopen("imported", "w").close()\n')
+    room.configure("auto = true\n[plugins.tally]\nenabled = false\n")
+    assert room.plugins()["tally"]["state"] == "off"
+    assert not (room.folder / "imported").exists()
+    room.configure("auto = true\n")
+    assert room.plugins()["tally"]["state"] == "on"
+    assert (room.folder / "imported").exists()
 
 
-def test_one_hook_of_it_is_switched_off(fresh: Fresh) -> None:
-    fresh.configure('[plugins.tally]\nhooks.next_instructions = false\noptions = { forbidden = ["edit"] }\n')
-    tally = fresh.plugins()["tally"]
+def test_it_is_switched_on_and_off_by_the_program(room: Room) -> None:
+    room.configure("# my settings\n")
+    room("hookloop", "plugins", "enable", "tally")
+    assert room.plugins()["tally"]["state"] == "on"
+    room("hookloop", "plugins", "disable", "tally")
+    assert room.plugins()["tally"]["state"] == "off"
+    assert "# my settings" in (room.folder / "hookloop.toml").read_text("utf-8")
+
+
+def test_one_hook_of_it_is_switched_off(room: Room) -> None:
+    room.configure('[plugins.tally]\nhooks.next_instructions = false\noptions = { forbidden = ["edit"] }\n')
+    tally = room.plugins()["tally"]
     assert (tally["state"], tally["switched_off"]) == ("on", ["next_instructions"])
-    assert fresh.turn()["texts"] == ["Edit.", "", "denied: edit is forbidden"]
+    assert turn(room)["texts"] == ["Edit.", "", "denied: edit is forbidden"]
 
 
 @pytest.mark.parametrize("order", [["trace", "tally"], ["tally", "trace"]])
-def test_it_is_put_in_order(fresh: Fresh, order: list[str]) -> None:
-    fresh.configure(f"order = {json.dumps(order)}\n[plugins.tally]\n[plugins.trace]\n")
-    found = fresh.plugins()
+def test_it_is_put_in_order(room: Room, order: list[str]) -> None:
+    room.configure(f"order = {json.dumps(order)}\n[plugins.trace]\n[plugins.tally]\nhooks.before_tool = false\n")
+    found = room.plugins()
     assert [found[name]["position"] for name in order] == [1, 2]
+    assert found["tally"]["switched_off"] == ["before_tool"]
 
 
 BROKEN = {
     "it does not parse": (r"class Tally:", "class Tally", "SyntaxError"),
-    "it imports what is not there": (r"from pydantic", "from pydantik", "ModuleNotFoundError"),
-    "it ends the program": (r"class Tally:", "raise SystemExit(1)\n\nclass Tally:", "SystemExit"),
-    "its class has another name": (r"class Tally:", "class Tallly:", "Tally"),
-    "it cannot be made": (r"self.options = options.*", "raise OSError('no disk')", "OSError: no disk"),
-    "it marks no hook": (r"(?s)    @hookimpl\n(.*)    @hookimpl\n", r"\1", "no hooks"),
-    "it misspells a hook": (r"def before_tool", "def before_tol", "before_tool"),
+    "it imports what is not there": (
+        r"from pydantic",
+        "from pydantik",
+        "ModuleNotFoundError: No module named 'pydantik'",
+    ),
+    "it ends the program": (
+        r"class Tally:",
+        "raise SystemExit(1)\n\nclass Tally:",
+        "tried to end the program (SystemExit: 1)",
+    ),
+    "its class has another name": (r"class Tally:", "class Tallly:", "has no attribute 'Tally'"),
+    "it cannot be made": (r"self.options = options.*", "raise OSError('no disk')", "cannot be made: OSError: no disk"),
+    "it marks no hook": (r"(?s)    @hookimpl\n(.*)    @hookimpl\n", r"\1", "has no hooks"),
+    "it misspells a hook": (r"def before_tool", "def before_tol", "did you mean 'before_tool'?"),
 }
 
 
 @pytest.mark.parametrize("what", BROKEN)
-def test_broken_it_is_told_how(fresh: Fresh, spoilt: Callable[[str, str], None], what: str) -> None:
+def test_broken_it_is_told_how(room: Room, spoilt: Callable[..., None], what: str) -> None:
     pattern, replacement, words = BROKEN[what]
     spoilt(pattern, replacement)
-    fresh.configure("[plugins.trace]\n[plugins.tally]\n")
-    found = fresh.plugins(code=2)
+    room.configure("[plugins.trace]\n[plugins.tally]\n")
+    found = room.plugins(code=2)
     tally = found["tally"]
     assert (tally["state"], tally["distribution"], tally["version"]) == ("failed", "acme-tally", "2.1")
     assert words in tally["why"]
     assert found["trace"]["state"] == "on", "another plugin is on all the same"
     assert found["errors"] == [f"hookloop.toml:2: {tally['why']}"]
-    fresh.configure("strict = false\n[plugins.tally]\n")
-    assert fresh.plugins()["errors"] == []
-    fresh.configure("[plugins.tally]\n")
-    assert (
-        "tally"
-        in subprocess.run(
-            [fresh.environment / "bin" / "python", "-c", TURN],
-            cwd=fresh.folder,
-            capture_output=True,
-            text=True,
-            timeout=60,
-        ).stderr
+    room.configure("strict = false\n[plugins.tally]\n")
+    assert room.plugins()["errors"] == []
+
+
+@pytest.mark.soak
+@pytest.mark.parametrize("what", BROKEN)
+def test_broken_it_keeps_an_agent_from_being_made(room: Room, spoilt: Callable[..., None], what: str) -> None:
+    pattern, replacement, words = BROKEN[what]
+    spoilt(pattern, replacement)
+    room.configure("[plugins.tally]\n")
+    told = room(
+        "python", "-c", f"try:\n  exec({TURN!r})\nexcept Exception as error: print(type(error).__name__, error)"
     )
+    assert told.startswith("ConfigError ")
+    assert "tally" in told
+    assert words in told
 
 
-def test_it_needs_another_contract(fresh: Fresh, spoilt: Callable[..., None]) -> None:
+def test_it_needs_another_contract(room: Room, spoilt: Callable[..., None]) -> None:
     spoilt(r"hookloop-hookspecs==0\.1\.0", "hookloop-hookspecs>=9", "acme_tally-*.dist-info/METADATA")
-    fresh.configure("[plugins.tally]\n")
-    tally = fresh.plugins(code=2)["tally"]
+    room.configure("[plugins.tally]\n")
+    tally = room.plugins(code=2)["tally"]
     assert tally["state"] == "failed"
-    assert "needs hookloop-hookspecs>=9; 0.1.0 is installed" in tally["why"]
+    assert tally["why"] == "plugin 'tally' (acme-tally 2.1): needs hookloop-hookspecs>=9; 0.1.0 is installed"
 
 
-def test_two_distributions_claim_its_name(fresh: Fresh) -> None:
-    other = fresh.site / "acme_other-1.0.dist-info"
+def test_two_distributions_claim_its_name(room: Room) -> None:
+    other = room.environment.site / "acme_other-1.0.dist-info"
     other.mkdir()
     try:
         (other / "METADATA").write_text("Metadata-Version: 2.1\nName: acme-other\nVersion: 1.0\n", "utf-8")
         (other / "entry_points.txt").write_text("[hookloop.plugins]\ntally = acme_other:Tally\n", "utf-8")
-        fresh.configure("[plugins.tally]\n")
-        tally = fresh.plugins(code=2)["tally"]
+        room.configure("[plugins.tally]\n")
+        tally = room.plugins(code=2)["tally"]
     finally:
         shutil.rmtree(other)
     assert tally["state"] == "failed"
@@ -223,6 +258,7 @@ def test_two_distributions_claim_its_name(fresh: Fresh) -> None:
     assert "acme-tally 2.1" in tally["why"]
 
 
-def test_the_kit_looks_at_it_from_the_wheel(fresh: Fresh) -> None:
+@pytest.mark.soak
+def test_the_kit_looks_at_it_from_the_wheel(room: Room) -> None:
     text = "from acme_tally import Tally; from hookloop.testing import check_plugin; print(check_plugin(Tally).ok)"
-    assert fresh("python", "-c", text) == "True\n"
+    assert room("python", "-c", text) == "True\n"

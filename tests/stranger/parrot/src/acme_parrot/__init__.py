@@ -52,7 +52,7 @@ class Parrot(Provider):
     def __init__(self, model: str, options: ParrotOptions | None = None) -> None:
         self.model = model
         self.options = to = options or ParrotOptions()
-        key = {"Authorization": f"Bearer {to.api_key.get_secret_value()}"}
+        key = {"Authorization": f"Bearer {to.api_key.get_secret_value()}"} if to.api_key else {}
         self._how: dict[str, Any] = {"base_url": to.base_url, "headers": key, "timeout": to.timeout, "verify": TLS}
         self._client = httpx.Client(**self._how)
 
