@@ -6,12 +6,13 @@ from hookloop_hookspecs import Ending, Reply, Said, Stop, ToolResult
 from hookloop_hookspecs.events import ReplyReceived
 
 from . import hooked
-from .ask import Asked, last_text, limit_ended, take_post
+from .ask import Asked, take_post
 from .decide import enter
 from .effects import Emit, Flow
 from .history import closing
 from .log import Group
 from .output import objection
+from .request import last_text, limit_ended
 from .run import Ended, Run
 
 FINAL = ("filter", "refusal", "context")
