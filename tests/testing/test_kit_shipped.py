@@ -9,18 +9,17 @@ from types import ModuleType
 from typing import Any
 
 import pytest
+from scaffolded import endpoint
 
 from hookloop.cli import scaffold
 from hookloop.discovery import PLUGINS, available, build, load_one
 from hookloop.testing import (
-    LocalEndpoint,
     ScriptedProvider,
     check_plugin,
     check_provider,
     memory_checks,
     say,
 )
-from hookloop_hookspecs import Reply
 
 OURS = sorted(name for name, found in available(PLUGINS).items() if found.distribution.startswith("hookloop"))
 OPTIONS: dict[str, Callable[[Path], dict[str, Any]]] = {
@@ -54,7 +53,7 @@ def test_a_shipped_plugin_passes(name: str, tmp_path: Path) -> None:
 
 
 @pytest.fixture
-def scaffolded(tmp_path: Path) -> Callable[[scaffold.Kind], ModuleType]:
+def module_of(tmp_path: Path) -> Callable[[scaffold.Kind], ModuleType]:
     """The module that `hookloop new` makes of a kind."""
 
     def make(kind: scaffold.Kind) -> ModuleType:
@@ -73,31 +72,24 @@ def scaffolded(tmp_path: Path) -> Callable[[scaffold.Kind], ModuleType]:
     return make
 
 
-def test_a_new_plugin_passes(scaffolded: Callable[[scaffold.Kind], ModuleType]) -> None:
-    report = check_plugin(scaffolded(scaffold.PLUGIN).KitPlugin)
+def test_a_new_plugin_passes(module_of: Callable[[scaffold.Kind], ModuleType]) -> None:
+    report = check_plugin(module_of(scaffold.PLUGIN).KitPlugin)
     assert report.ok, str(report)
 
 
-def test_a_new_memory_passes(scaffolded: Callable[[scaffold.Kind], ModuleType], tmp_path: Path) -> None:
-    kind = scaffolded(scaffold.STORE).KitMemory
+def test_a_new_memory_passes(module_of: Callable[[scaffold.Kind], ModuleType], tmp_path: Path) -> None:
+    kind = module_of(scaffold.STORE).KitMemory
     report = memory_checks.check_memory(
         lambda: kind(f"kit-memory:{tmp_path / 'kept'}"), reopen=lambda _: kind(f"kit-memory:{tmp_path / 'kept'}")
     )
     assert report.ok, str(report)
 
 
-def says(reply: Reply, _body: Any) -> dict[str, Any]:
-    """A reply as the new provider's endpoint gives it."""
-    calls = [{"id": one.id, "name": one.name, "arguments": one.arguments} for one in reply.calls]
-    tokens = {"input_tokens": reply.usage.input, "output_tokens": reply.usage.output}
-    return {"text": reply.text, "calls": calls, "stop": reply.stop, **tokens}
-
-
-def test_a_new_provider_passes(scaffolded: Callable[[scaffold.Kind], ModuleType]) -> None:
-    module = scaffolded(scaffold.PROVIDER)
+def test_a_new_provider_passes(module_of: Callable[[scaffold.Kind], ModuleType]) -> None:
+    module = module_of(scaffold.PROVIDER)
 
     def make(url: str, _transport: str) -> Any:
         return module.KitProvider("m", module.EndpointOptions(base_url=url))
 
-    report = check_provider(make, serve=lambda: LocalEndpoint(says), transports=("whole",))
+    report = check_provider(make, serve=endpoint, transports=("whole",))
     assert report.ok, str(report)
