@@ -1,18 +1,17 @@
-"""`hookloop new`: what it makes passes its own checks, and is found."""
+"""`hookloop new`: what it makes passes its own checks at once, and what cannot be made is refused."""
 
 from __future__ import annotations
 
 import os
 import subprocess
 import sys
-import tomllib
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
 
 if TYPE_CHECKING:
-    from tests.conftest import Distribute, Hookloop
+    from tests.conftest import Hookloop
 
 KINDS = ("plugin", "provider", "memory")
 NAMES = ("z", "a-name-as-long-as-they-may-ever-be-z")
@@ -60,16 +59,6 @@ def test_a_folder_that_cannot_be_made_is_told(hookloop: Hookloop) -> None:
 def test_the_plugin_is_ten_lines(hookloop: Hookloop) -> None:
     source = made(hookloop, "plugin") / "src/hookloop_hlnew/__init__.py"
     assert len([line for line in source.read_text("utf-8").splitlines() if line.strip()]) <= 10
-
-
-def test_the_plugin_is_listed_switched_on_and_found(hookloop: Hookloop, distribute: Distribute) -> None:
-    folder = made(hookloop, "plugin")
-    project = tomllib.loads((folder / "pyproject.toml").read_text("utf-8"))["project"]
-    module = (folder / "src/hookloop_hlnew/__init__.py").read_text("utf-8")
-    requires = project["dependencies"]
-    distribute(project["name"], project["entry-points"], {"hookloop_hlnew": module}, requires=requires)
-    assert hookloop("plugins", "enable", "hlnew").code == 0
-    assert "on     1.  hlnew  hookloop-hlnew 1.0\n" in hookloop("plugins", "why", "hlnew").out
 
 
 def test_it_says_what_to_do_next(hookloop: Hookloop) -> None:

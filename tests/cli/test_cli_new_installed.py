@@ -92,11 +92,11 @@ def test_chat_uses_the_first_plugin_and_the_others(room: Room) -> None:
         server.play(call("edit", {"path": "a.py"}, id="e1"), say("It is done."), say("I edited a.py."))
         room.configure(SETTINGS.format(url=server.url))
         room("hookloop", "plugins", "enable", "lint-feedback")
-        listed = room("hookloop", "plugins")
+        why = room("hookloop", "plugins", "why", "lint-feedback")
         shown = room("hookloop", "chat", "-C", "c", stdin="Edit a.py\n/quit\n")
         room("hookloop", "chat", "-C", "c", stdin="What did you do?\n")
         first, second, third = (told(request.body) for request in server.requests)
-    assert "lint-feedback  hookloop-lint-feedback 0.1.0" in listed
+    assert "on     2.  lint-feedback  hookloop-lint-feedback 0.1.0\n" in why
     assert NOTE in shown
     assert "It is done." in shown
     assert first == [("user", "Edit a.py")]
