@@ -284,6 +284,16 @@ def test_a_window_of_tokens_reads_no_more_than_it_shows() -> None:
     assert asked == [64, 64, 256]
 
 
+def test_a_turn_that_is_longer_than_the_first_load_hides_no_turn_before_it() -> None:
+    memory = InProcessMemory()
+    turns(memory, 2)
+    script = [call("edit", {"path": "a"}, id=f"c{at}") for at in range(140)]
+    free = Limits(rounds=None, tool_calls=None, per_tool=None)
+    with Agent(ScriptedProvider([*script, say("long")]), tools=tools([]), memory=memory, limits=free) as agent:
+        agent.run("work", conversation="c")
+    assert turns(memory, 1, config={"window": {"tokens": 100_000}})[:4] == ["q0", "a", "q1", "a"]
+
+
 def test_a_memory_that_counts_otherwise_is_not_asked_for_ever() -> None:
     entries = [Entry(1, "t", Said(Message("user", "q", ephemeral=True))), Entry(2, "t", Said(Message.assistant("a")))]
     asked: list[int | None] = []
@@ -301,7 +311,7 @@ def test_a_memory_that_counts_otherwise_is_not_asked_for_ever() -> None:
     provider = ScriptedProvider([say("b")])
     with Agent(provider, memory=Odd(), config={"window": {"messages": 10}}) as agent:
         agent.run("go", conversation="c")
-    assert asked == [10, 40]
+    assert asked == [10]  # two messages for ten that were asked for: there are no more
     assert [message.text for message in provider.requests[0].messages] == ["a", "go"]
 
 

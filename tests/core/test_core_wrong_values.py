@@ -443,3 +443,22 @@ def test_whatever_a_tool_raises_in_its_thread_reads_the_same_in_every_way(way: s
     seen = play(Scenario("odd", script, lambda _: {"tools": [odd]}), way)
     assert [r.text for m in seen.outcome.new for r in m.results] == [f"odd failed: {kind.__name__}: at once"]
     assert seen.outcome.text == "done"
+
+
+def test_a_history_may_come_from_an_iterator() -> None:
+    provider = ScriptedProvider([say("fine")])
+    with Agent(provider) as agent:
+        agent.run("go", history=iter([Message.user("a"), Message.assistant("b")]))  # type: ignore[arg-type]
+    assert [message.text for message in provider.requests[0].messages] == ["a", "b", "go"]
+
+
+@any_way
+@pytest.mark.parametrize("order", [1, -1])
+def test_an_output_that_was_accepted_stays_beside_one_that_was_not(way: str, order: int) -> None:
+    def agent(notes: list[Any]) -> dict[str, Any]:
+        return {}
+
+    calls = [call("final_int", {"value": 6}, id="good"), call("final_int", {"value": "x"}, id="bad")][::order]
+    provider = ScriptedProvider([calls])
+    with Agent(provider) as one:
+        assert go(one, way, "go", output=int).output == 6

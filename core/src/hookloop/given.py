@@ -67,6 +67,7 @@ def history_of(history: Sequence[Message], turn: str, warnings: list[str]) -> tu
     """
     entries: list[Entry] = []
     group, before = 0, ""
+    history = tuple(history)
     for at, message in enumerate(history):
         if trouble := fault(message) if isinstance(message, Message) else f"it is a {type(message).__name__}":
             raise ConfigError(f"history[{at}] is no Message that can be used: {trouble}")

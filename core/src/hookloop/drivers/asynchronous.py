@@ -6,6 +6,7 @@ Storing and telling are shielded: a cancel that comes meanwhile is kept and thro
 from __future__ import annotations
 
 import asyncio
+import threading
 from collections.abc import AsyncIterator, Callable
 from contextlib import suppress
 from dataclasses import replace
@@ -65,6 +66,7 @@ class AsyncRun(Base):
     async def __aenter__(self) -> Self:
         self._enter()
         self._loop = asyncio.get_running_loop()
+        self.live.task = asyncio.current_task()
         self._schedule_renewal()
         return self
 
@@ -284,9 +286,7 @@ class AsyncRun(Base):
             if not loop.is_closed():
                 loop.call_soon_threadsafe(settle, value, error)
 
-        task = pool.submit(run, what)
-        if keep is not None:
-            keep(task)
+        pool.submit(run, what, keep)
         return await future
 
     async def _pieces(self, provider: Any, request: ModelRequest) -> AsyncIterator[Any]:
@@ -299,13 +299,23 @@ class AsyncRun(Base):
             finally:
                 await source.aclose()
             return
-        source = provider.stream(request)
+        source, lock = provider.stream(request), threading.Lock()
+
+        def step() -> Any:
+            with lock:
+                return next(source, None)
+
+        def close() -> None:
+            with lock:  # a step that runs on in its thread ends first: generators cannot be closed while they run
+                source.close()
+
         try:
-            while (piece := await self._in_thread(self.world.stores, lambda: next(source, None), "stream")) is not None:
+            while (piece := await self._in_thread(self.world.stores, step, "stream")) is not None:
                 yield piece
         finally:
             getattr(provider, "abort", no_abort)(request)
-            await self._in_thread(self.world.stores, source.close, "stream")
+            with anyio.move_on_after(self.world.grace, shield=True):
+                await self._in_thread(self.world.stores, close, "stream")
 
     async def _next(self) -> Any:
         try:

@@ -94,8 +94,8 @@ class World:
         """`end_turns` in an event loop."""
         import asyncio
 
-        until = self._cancelled()
-        while self.live and time.monotonic() < until:  # noqa: ASYNC110  # turns of any thread end here, with no common event
+        until, here = self._cancelled(), asyncio.current_task()
+        while any(live.task is not here for live in list(self.live.values())) and time.monotonic() < until:  # noqa: ASYNC110  # turns of any thread end here, with no common event
             await asyncio.sleep(0.005)
 
     def _cancelled(self) -> float:
@@ -208,9 +208,9 @@ class Base:
 
     @property
     def _leased(self) -> bool:
-        """Does this turn hold a lease that must be renewed?"""
-        home = self.run.home
-        return home is not None and home.capabilities.versioned and self.run.inside
+        """May this turn hold a lease that must be renewed? (A suspension that was given may be taken over by the memory.)"""
+        home = self.run.setup.home if self.run.request.suspended else self.run.home
+        return home is not None and home.capabilities.versioned and home.placement == "inside"
 
     def _require_entered(self) -> None:
         if not self.entered:

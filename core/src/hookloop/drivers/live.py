@@ -18,6 +18,7 @@ class Live:
         self.conversation = conversation
         self.cancelled = False
         self.thread = threading.get_ident()
+        self.task: object = None  # the task that drives the turn, in an event loop
         self.wake: Callable[[], None] = _nothing
         self._messages: list[Message] = []
         self._leave = False

@@ -14,6 +14,7 @@ from typing import Any, Self
 
 from hookloop.engine.effects import (
     Ask,
+    CallHook,
     Done,
     Effect,
     Emit,
@@ -32,6 +33,7 @@ from hookloop.hooks import Awaiting, Waits
 from hookloop_hookspecs import Message, ModelRequest, Outcome, ProviderError, Reply
 from hookloop_hookspecs.errors import Cancelled
 from hookloop_hookspecs.events import Event, TurnBegan
+from hookloop_hookspecs.redact import words
 
 from .base import Base, World, foreign, last_reply, no_abort, whole
 from .jobs import Schedule, failed, play, runs_on
@@ -51,6 +53,7 @@ class SyncRun(Base):
         self._schedule = Schedule((), 1)
         self._tasks: dict[int, Task | Future[Any]] = {}
         self._begun: dict[int, float] = {}
+        self._stopped: list[Done] = []  # what the stopping of jobs brought so far
         self._stream: Iterator[Any] | None = None
         self._asked: tuple[Any, ModelRequest] | None = None
         self._waiting: Future[Any] | None = None
@@ -130,9 +133,23 @@ class SyncRun(Base):
         """Throw what happened in place of the answer. Ctrl-C ends the turn in order and comes out once that is done."""
         if isinstance(error, KeyboardInterrupt) and self._interrupt is None:
             self._interrupt, self._wish = error, True
-            if self._may_leave(effect):
-                self._leaving, error = True, Cancelled()
+            if not self._may_leave(effect):
+                self._once_more(effect)
+                return
+            self._leaving, error = True, Cancelled()
         self._error = error
+
+    def _once_more(self, effect: Effect[Any]) -> None:
+        """Ctrl-C came in an effect that may not be left: it is performed again, which stores take for a repeated batch. Plugins
+        that were asked are not asked twice.
+        """
+        try:
+            if isinstance(effect, CallHook | Emit):
+                self._answer = [] if isinstance(effect, CallHook) else None
+            else:
+                self._answer = self._perform(effect)
+        except BaseException as error:
+            self._error = error
 
     def _perform(self, effect: Effect[Any]) -> Any:
         self._now = effect
@@ -189,14 +206,27 @@ class SyncRun(Base):
         """Wait for a plugin's coroutine on the portal. Where the turn is cancelled meanwhile, leave."""
         from .edges import awaited
 
-        self._waiting = future = self.world.portal.start(lambda: awaited(step))
+        ended = threading.Event()
+
+        async def work() -> Any:
+            try:
+                return await awaited(step)
+            finally:
+                ended.set()
+
+        self._waiting = future = self.world.portal.start(work)
         if self._wished and self._may_leave(self._now):
             future.cancel()
         try:
             return future.result()
         except FutureCancelled:
+            ended.wait(self.world.grace)
             self._check()
             raise RuntimeError("it was cancelled") from None
+        except KeyboardInterrupt:
+            future.cancel()
+            ended.wait(self.world.grace)
+            raise
         finally:
             self._waiting = None
 
@@ -262,8 +292,15 @@ class SyncRun(Base):
             if job.tool.is_async:
                 self._tasks[job.place] = self._on_portal(job, steps)
             else:
-                work = partial(self._on_thread, job, steps)
-                self._tasks[job.place] = self.world.workers.submit(work, job.tool.name)
+                self._submit(job, partial(self._on_thread, job, steps))
+
+    def _submit(self, job: Job, work: Callable[[], None]) -> None:
+        try:
+            self.world.workers.submit(work, job.tool.name, partial(self._tasks.__setitem__, job.place))
+        except Exception as error:
+            self._done.put(
+                Done(job.place, began=False, warning=f"{job.tool.name} could not be started: {words(error)}")
+            )
 
     def _on_thread(self, job: Job, steps: Any) -> None:
         def begin() -> None:
@@ -343,36 +380,40 @@ class SyncRun(Base):
         """Start no further job; wait for those that run, or (also once somebody wishes so) cancel them and wait for the
         grace.
         """
-        dones = self._schedule.halt()
+        self._stopped += self._schedule.halt()
         until: float | None = None
         while self._schedule.running:
             if until is None and (cancel or self._wished):
                 until = time.monotonic() + self.world.grace
                 self._cancel_jobs()
+                continue
             left = None if until is None else until - time.monotonic()
             if left is not None and left <= 0:
                 break
             done = self._wait_done(_least(left, self._remaining()))
             if done is not None and self._schedule.ended(done.place):
-                dones.append(done)
+                self._stopped.append(done)
             elif (late := self._late()) is not None:
-                dones.append(late)
-        # Newest first: those that never got a thread are withdrawn before one of the others' threads is replaced.
-        return dones + [self._left(job) for job in reversed(list(self._schedule.running.values()))]
+                self._stopped.append(late)
+        self._stopped += [self._left(job) for job in list(self._schedule.running.values())]
+        dones, self._stopped = self._stopped, []
+        return dones
 
     def _cancel_jobs(self) -> None:
+        """Tell all tools, and take back what no thread took up."""
         self._stop_tools()
-        for task in self._tasks.values():
+        for place in list(self._schedule.running):
+            task = self._tasks.get(place)
             if isinstance(task, Future):
                 task.cancel()
+            elif task is None or self.world.workers.withdraw(task):
+                self._schedule.ended(place)
+                self._stopped.append(Done(place, began=False))
 
     def _left(self, job: Job) -> Done:
         """A job that did not end within the grace."""
         self._schedule.ended(job.place)
-        warning, task = self._abandon(job), self._tasks[job.place]
-        if isinstance(task, Task) and not task.begun:
-            return Done(job.place, began=False)
-        return Done(job.place, interrupted=True, warning=warning)
+        return Done(job.place, interrupted=True, warning=self._abandon(job))
 
 
 _ACTS: dict[type, Callable[[SyncRun, Any], Any]] = {

@@ -43,11 +43,14 @@ class Workers:
         self._given_up: set[Task] = set()
         self._closed = False
 
-    def submit(self, run: Callable[[], Any], what: str) -> Task:
+    def submit(self, run: Callable[[], Any], what: str, keep: Callable[[Task], None] | None = None) -> Task:
         """Call `run` on a thread, in a copy of the caller's context. It should not raise: nobody here waits for what it does;
-        where it does, that is told as any thread's unhandled exception is. Raises `RuntimeError` where there can be no thread.
+        where it does, that is told as any thread's unhandled exception is. `keep` is given the task before anything else is
+        done, so that whoever is interrupted here knows of it. Raises `RuntimeError` where there can be no thread.
         """
         task = Task(run, what)
+        if keep is not None:
+            keep(task)
         with self._lock:
             if self._closed:
                 raise RuntimeError("the agent is closed")
@@ -62,9 +65,12 @@ class Workers:
     def _spawn(self) -> None:
         """One more thread; counted once it runs. It waits for the lock, which is held here."""
         thread = threading.Thread(target=self._serve, name="hookloop-worker", daemon=True)
-        thread.start()
-        self._threads.add(thread)
-        self._idle += 1
+        try:
+            thread.start()
+        finally:
+            if thread.ident is not None or thread in threading.enumerate():  # also where Ctrl-C came while it started
+                self._threads.add(thread)
+                self._idle += 1
 
     def _serve(self) -> None:
         while True:
@@ -100,6 +106,12 @@ class Workers:
                 return False
             self._idle += 1
             return True
+
+    def withdraw(self, task: Task) -> bool:
+        """Take back a call that no thread took up yet; False where one did."""
+        with self._lock:
+            task.given_up = task.given_up or not task.begun
+            return not task.begun
 
     def give_up(self, task: Task) -> bool:
         """Wait no longer for this call. True where it runs on in its thread (which is replaced, as long as there are not too

@@ -5,7 +5,16 @@ from __future__ import annotations
 import json
 import re
 
-from hookloop_hookspecs import HookloopError, LimitError, Outcome, PluginError, ProviderError, TurnEnded, errors
+from hookloop_hookspecs import (
+    ConfigError,
+    HookloopError,
+    LimitError,
+    Outcome,
+    PluginError,
+    ProviderError,
+    TurnEnded,
+    errors,
+)
 
 from .finish import rounds_of
 from .log import Log, flatten
@@ -42,7 +51,15 @@ def again(run: Run, known: PastTurn) -> Outcome:
 def _output(run: Run, text: str) -> object:
     if not text:
         return None
-    return run.request.output.parse(text) if run.request.output else json.loads(text)
+    wanted = run.request.output
+    if wanted is None:
+        return json.loads(text)
+    try:
+        return wanted.parse(text)
+    except ValueError as error:
+        raise ConfigError(
+            f"turn {run.request.turn_id!r} ended with other output than is asked for now: {error}"
+        ) from error
 
 
 def _remade(end: TurnEnded, provider: str) -> HookloopError:

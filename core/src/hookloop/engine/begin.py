@@ -67,14 +67,15 @@ def _load_enough(run: Run, turn_id: str) -> Flow[Loaded]:
     """Load from the tail what the view needs. Views leave some messages out (failed turns, ephemeral ones), and count in
     tokens perhaps, so how far back that is shows only once it is read.
     """
-    reach, seen = _reach(run.setup.window, run.setup.hooks), -1
+    reach = _reach(run.setup.window, run.setup.hooks)
     while True:
         loaded = yield from Load(run.conversation, LoadQuery(reach, turn_id, run.setup.scope)).ask()
         run.past = read(loaded.entries)
-        read_all = len(loaded.entries) >= loaded.version or len(loaded.entries) == seen
-        if reach is None or read_all or fills(run.past, run.setup.window):
+        if reach is None or len(loaded.entries) >= loaded.version or fills(run.past, run.setup.window):
             return loaded
-        reach, seen = reach * 4, len(loaded.entries)
+        if sum(isinstance(entry.body, Said) for entry in loaded.entries) < reach:
+            return loaded  # fewer than were asked for: there are no more, whatever the store counts as its version
+        reach *= 4
 
 
 def _prefer_home(run: Run, home: MemoryFacts) -> Flow[None]:
@@ -127,12 +128,14 @@ def register(run: Run) -> Flow[None]:
 
 
 def _check_overrides(run: Run) -> Flow[None]:
-    """A limit for a tool that is not there would limit nothing: nearly the name of one is an error, any other a warning."""
+    """A limit for a tool that is not there would limit nothing: nearly the name of one is an error, any other a warning (and
+    where plugins give tools, who may give others in the next turn).
+    """
     for name in run.setup.limits.per_tool_overrides:
         if name in run.tools:
             continue
         close = get_close_matches(name, run.tools, n=1)
-        if close:
+        if close and "register_tools" not in run.setup.hooks and run.request.message is not None:
             raise ConfigError(f"limit per_tool_overrides names the tool {name!r}; did you mean {close[0]!r}?")
         yield from hooked.warn(run, f"limit per_tool_overrides names the tool {name!r}, which is not among this turn's")
 

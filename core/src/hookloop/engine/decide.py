@@ -133,8 +133,8 @@ def commit(run: Run, placed: Sequence[Placed]) -> Flow[tuple[Job, ...]]:
         end(run, one.stop)
         end(run, done.stop)
         failed = failed or done.error
-        if done.result.is_error and is_output(run, one.call):  # a plugin may refuse what was accepted
-            run.output, run.output_text = None, ""
+        if done.result.is_error and is_output(run, one.call) and one.call.id == run.accepted:
+            run.output, run.output_text = None, ""  # a plugin refused what was accepted
         if run.heard:
             yield from Emit(ToolEnded(run.round, one.call, done.result, False)).ask()
             yield from hooked.tell(run, done.said.behind)

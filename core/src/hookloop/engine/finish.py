@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from dataclasses import replace
 from functools import partial
 
 from hookloop_hookspecs import (
@@ -43,16 +44,33 @@ def finish(run: Run, ended: Ended) -> Flow[Outcome]:
     if run.entered and not run.lost:
         yield from _close(run, ended)
         storing = yield from _store(run, ended)
-    for problem in (yield from CloseTools().ask()):
-        yield from hooked.warn(run, problem)
+    yield from _guarded(ended, _close_tools(run))
     outcome = outcome_of(run, ended, storing)
-    yield from hooked.after_turn(run, outcome)
+    yield from _guarded(ended, hooked.after_turn(run, outcome))
     if (run.boxes or run.spent) and run.entered and not run.lost and storing is None:
-        yield from _afterwards(run)
-    yield from Emit(TurnFinished(outcome.status, outcome.stop_reason, outcome.text, outcome)).ask()
+        yield from _guarded(ended, _afterwards(run))
+    if len(run.warnings) > len(outcome.warnings):
+        outcome = replace(outcome, warnings=tuple(run.warnings))
+    told = TurnFinished(outcome.status, outcome.stop_reason, outcome.text, outcome)
+    yield from _guarded(ended, Emit(told).ask())
     if storing is not None and ended.error is None:
         ended.error = storing
     return outcome
+
+
+def _guarded(ended: Ended, flow: Flow[None]) -> Flow[None]:
+    """A last step. Whatever is raised in it (a plugin exits, Ctrl-C) comes out once all of them were made."""
+    try:
+        yield from flow
+    except GeneratorExit:
+        raise
+    except BaseException as error:
+        ended.error = ended.error or error
+
+
+def _close_tools(run: Run) -> Flow[None]:
+    for problem in (yield from CloseTools().ask()):
+        yield from hooked.warn(run, problem)
 
 
 def _afterwards(run: Run) -> Flow[None]:
@@ -102,7 +120,7 @@ def _drain(run: Run, ended: Ended) -> Flow[None]:
     if run.lost:
         return
     unbegun = [done.place for done in dones if not done.began] if run.started else list(run.jobs)
-    for place in unbegun:
+    for place in (place for place in unbegun if place in run.jobs):
         yield from never_began(run, run.jobs[place], "not run: the turn ended before this call began")
     for done in dones:
         if done.place in run.jobs:
@@ -122,7 +140,9 @@ def _store(run: Run, ended: Ended) -> Flow[BaseException | None]:
         yield from save(run, final=True)
         if ended.status not in ("failed", "cancelled", "suspended"):
             yield from save_outside(run, *_exchange(run, ended))
-    except Exception as error:
+    except GeneratorExit:
+        raise
+    except BaseException as error:
         if not isinstance(error, Conflict):
             yield from let_go(run)
             yield from hooked.warn(run, f"the turn's last entries were not stored: {words(error.__cause__ or error)}")

@@ -36,6 +36,7 @@ def judge_output(run: Run, call: ToolCall) -> Judged:
     assert output is not None
     problem = _accept(run, output, call.raw)
     if not problem:
+        run.accepted = call.id
         return Judged(call, call.raw, result=ToolResult(call.id, call.name, (Text("accepted"),)))
     _count(run, problem)
     return refused(call, f"This is not the output that was asked for: {problem[:2000]}")

@@ -174,7 +174,9 @@ def show(past: Past, *, bound: bool) -> list[ShownTurn]:
 
 def lead(past: Past, left: Sequence[ShownTurn]) -> list[Message]:
     """What stands before the turns in view: the system messages of those that are `left` out of it, and the summary."""
-    system = [message for turn in left for message in turn.messages if message.role == "system"]
+    covers = past.summary.covers if past.summary else 0
+    covered = [m for turn in past.turns if turn.start < covers and not turn.hidden for m in flatten(turn.entries)]
+    system = [m for m in (*covered, *(m for turn in left for m in turn.messages)) if m.role == "system"]
     return system + ([past.summary.message] if past.summary else [])
 
 

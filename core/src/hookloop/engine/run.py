@@ -181,6 +181,7 @@ class Run:
         self.partial: list[str] = []
         self.output: object = None
         self.output_text = ""
+        self.accepted = ""  # the id of the call that brought the output
         self.output_error: Exception | None = None
         self.asked_again = 0
         self.rounds: dict[int, Sent] = {}

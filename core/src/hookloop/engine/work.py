@@ -35,17 +35,15 @@ def work(run: Run, jobs: tuple[Job, ...]) -> Flow[None]:
 
 def _stop(run: Run, failed: PluginError | None) -> Flow[PluginError | None]:
     """Let no further job begin, and take what those that run come to; gives back the first failure meanwhile."""
-    unbegun: list[Job] = []
-    for done in (yield from StopJobs(False).ask()):
+    dones = yield from StopJobs(False).ask()
+    run.over.update((done.place, done) for done in dones)  # so that none is lost where the turn is left meanwhile
+    for done in dones:
         if done.began:
             later = yield from settle(run, done)
             failed = failed or later
-        else:
-            unbegun.append(run.jobs[done.place])
-    for job in unbegun:
-        yield from never_began(
-            run, job, f"not run: plugin {failed.plugin} failed" if failed else f"not run: {stopped(run)}"
-        )
+    why = f"plugin {failed.plugin} failed" if failed else stopped(run)
+    for job in [run.jobs[done.place] for done in dones if not done.began]:
+        yield from never_began(run, job, f"not run: {why}")
     yield from save(run)
     return failed
 
@@ -65,6 +63,10 @@ def settle(run: Run, done: Done) -> Flow[PluginError | None]:
     run.over[done.place] = done
     if done.warning:
         yield from hooked.warn(run, done.warning)
+    if not done.began:
+        yield from never_began(run, job, "not run: it could not be started")
+        yield from save(run)
+        return None
     if done.question is not None:
         waiting = Judged(job.call, job.raw, question=done.question, expires=done.expires)
         yield from suspend(run, job.place, waiting, by_tool=True)

@@ -1,0 +1,166 @@
+"""Ctrl-C, stores and threads that fail at the worst moment: the turn ends in order, and what is over is not lost."""
+
+from __future__ import annotations
+
+import threading
+import time
+from dataclasses import replace
+from typing import Any
+
+import pytest
+from going import WAYS, go
+from scenarios import EDIT, Hooked, approve_all, tools
+
+from hookloop import Agent, Outcome, tool
+from hookloop.engine.history import check
+from hookloop.memory import InProcessMemory
+from hookloop.testing import ScriptedProvider, call, say
+from hookloop_hookspecs import Batch, Conflict, LoadQuery, PluginError, Stop, TurnEnded, hookimpl
+
+
+class Interrupted(InProcessMemory):
+    """Ctrl-C comes while it stores its nth batch, before or after it did."""
+
+    def __init__(self, at: int, *, after: bool) -> None:
+        super().__init__()
+        self.left = at
+        self.after = after
+
+    @hookimpl
+    def persist_memory(self, batch: Batch) -> None:
+        self.left -= 1
+        if self.left == 0 and not self.after:
+            raise KeyboardInterrupt
+        super().persist_memory(batch)
+        if self.left == 0:
+            raise KeyboardInterrupt
+
+
+@pytest.mark.parametrize("way", ["run", "stream"])
+@pytest.mark.parametrize("after", [False, True])
+@pytest.mark.parametrize("at", [1, 2, 3, 4])
+def test_ctrl_c_while_a_batch_is_stored_comes_out_with_the_outcome_of_a_turn_that_is_stored(
+    way: str, at: int, after: bool
+) -> None:
+    memory, told = Interrupted(at, after=after), list[str]()
+    ends = Hooked(after_turn=lambda outcome: told.append(outcome.status))
+    with Agent(
+        ScriptedProvider([EDIT, say("done"), say("next")]), tools=tools([]), plugins=[ends], memory=memory
+    ) as agent:
+        with pytest.raises(KeyboardInterrupt) as raised:
+            go(agent, way, "go", conversation="c")
+        outcome: Outcome = raised.value.outcome  # type: ignore[attr-defined]  # set on whatever leaves a turn
+        assert outcome.status == ("done" if at == 4 else "cancelled")
+        assert told == [outcome.status]
+        bodies = [entry.body for entry in memory.load_memory("c", LoadQuery()).entries]
+        assert [body.status for body in bodies if isinstance(body, TurnEnded)] == [outcome.status]
+        agent.run("again", conversation="c")
+        check(agent.keeper.messages("c"))
+
+
+@pytest.mark.parametrize("way", ["run", "stream"])
+@pytest.mark.parametrize("hook", ["after_turn", "on_event"])
+def test_a_plugin_that_exits_at_the_end_of_a_turn_leaves_it_stored_and_told(way: str, hook: str) -> None:
+    class Leaves:
+        name = "leaves"
+
+        @hookimpl
+        def after_turn(self) -> None:
+            if hook == "after_turn":
+                raise SystemExit(3)
+
+        @hookimpl
+        def on_event(self, event: Any) -> None:
+            if hook == "on_event" and event.kind == "turn_finished":
+                raise SystemExit(3)
+
+    with Agent(ScriptedProvider([say("done")]), plugins=[Leaves()]) as agent:
+        with pytest.raises(SystemExit) as raised:
+            go(agent, way, "go", conversation="c")
+        assert raised.value.outcome.status == "done"  # type: ignore[attr-defined]  # set on whatever leaves a turn
+        assert [message.text for message in agent.keeper.messages("c")] == ["go", "done"]
+
+
+class Once(InProcessMemory):
+    """Fails to store the result of the second call, once."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.batches = 0
+
+    @hookimpl
+    def persist_memory(self, batch: Batch) -> None:
+        self.batches += 1
+        if self.batches == 4:
+            raise OSError("once")
+        super().persist_memory(batch)
+
+
+@pytest.mark.parametrize("way", WAYS)
+def test_results_that_were_in_hand_when_a_store_failed_are_stored_with_the_end(way: str) -> None:
+    ran: list[int] = []
+
+    def work(n: int) -> str:
+        """Work."""
+        ran.append(n)
+        return f"ran {n}"
+
+    parallel, alone = tool(work, name="work"), tool(work, name="alone", serial=True)
+    calls = [*(call("work", {"n": n}, id=f"c{n}") for n in (1, 2, 3)), call("alone", {"n": 4}, id="c4")]
+    stops = Hooked(after_tool=lambda: Stop("enough"))
+    with Agent(ScriptedProvider([calls]), tools=[parallel, alone], plugins=[stops], memory=Once()) as agent:
+        with pytest.raises(PluginError, match="once"):
+            go(agent, way, "go", conversation="c")
+        texts = [result.text for message in agent.keeper.messages("c") for result in message.results]
+    assert sorted(ran) == [1, 2, 3]
+    assert texts[:3] == ["ran 1", "ran 2", "ran 3"]
+    assert texts[3].startswith("not run")
+
+
+@pytest.mark.parametrize("way", ["run", "stream"])
+def test_a_thread_that_cannot_start_is_a_call_that_did_not_run(way: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    start = threading.Thread.start
+    refused: list[bool] = []
+
+    def refuse(thread: threading.Thread) -> None:
+        if thread.name == "hookloop-worker" and not refused:
+            refused.append(True)
+            raise RuntimeError("can't start new thread")
+        start(thread)
+
+    monkeypatch.setattr(threading.Thread, "start", refuse)
+    notes: list[Any] = []
+    with Agent(ScriptedProvider([EDIT, EDIT, say("done")]), tools=tools(notes)) as agent:
+        outcome = go(agent, way, "go")
+    results = [result.text for message in outcome.new for result in message.results]
+    assert results == ["not run: it could not be started", "edited a"]
+    assert notes == [("edit", "a")]
+    assert "can't start new thread" in outcome.warnings[0]
+
+
+@pytest.mark.parametrize("text", [True, False])
+def test_the_lease_of_a_turn_that_was_taken_up_is_renewed_while_its_tool_runs(text: bool) -> None:
+    began, memory = threading.Event(), InProcessMemory()
+
+    def slow() -> str:
+        """Take longer than the lease."""
+        began.set()
+        time.sleep(0.8)
+        return "slow"
+
+    held = tool(slow, needs_approval=True)
+    with Agent(ScriptedProvider([call("slow", {}, id="s")]), tools=[held], memory=None if text else memory) as first:
+        waiting = first.run("go", conversation="c")
+    with Agent(ScriptedProvider([say("done")]), tools=[held], memory=memory) as agent:
+        agent._setup = replace(agent._setup, lease=0.3)
+        agent._world.heart._seconds = 0.1
+        took: list[Outcome] = []
+        of = str(waiting.suspension) if text else "c"
+        thread = threading.Thread(target=lambda: took.append(agent.resume(of, approve_all(waiting))))
+        thread.start()
+        began.wait(10)
+        time.sleep(0.5)
+        with Agent(ScriptedProvider([say("other")]), memory=memory) as other, pytest.raises(Conflict):
+            other.run("second", conversation="c")
+        thread.join()
+    assert [outcome.text for outcome in took] == ["done"]
