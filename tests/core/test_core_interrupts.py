@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import asyncio
 import threading
 import time
+from contextlib import suppress
 from dataclasses import replace
 from typing import Any
 
@@ -164,3 +166,41 @@ def test_the_lease_of_a_turn_that_was_taken_up_is_renewed_while_its_tool_runs(te
             other.run("second", conversation="c")
         thread.join()
     assert [outcome.text for outcome in took] == ["done"]
+
+
+@pytest.mark.parametrize("way", WAYS)
+def test_an_async_tool_that_is_deaf_to_its_cancel_is_left_after_the_grace(way: str) -> None:
+    free = threading.Event()
+
+    async def deaf() -> str:
+        """Hear nothing."""
+        while not free.is_set():
+            with suppress(asyncio.CancelledError):
+                await asyncio.sleep(0.01)
+        return "late"
+
+    made = tool(deaf, timeout=0.05)
+    config = {"tools": {"cancel_grace": 0.1}}
+    agent = Agent(ScriptedProvider([call("deaf", {}, id="d"), say("done")]), tools=[made], config=config)
+    try:
+        outcome = go(agent, way, "go") if way in ("run", "stream") else asyncio.run(_freed(agent, way, free))
+    finally:
+        free.set()
+        agent.close()
+    (result,) = [result for message in outcome.new for result in message.results]
+    assert result.text == "deaf ran longer than 0.05 s and was left; its effect is unknown"
+    assert outcome.warnings == ("deaf still runs, though nobody waits for it any more",)
+
+
+async def _freed(agent: Agent, way: str, free: threading.Event) -> Outcome:
+    """A turn in this event loop, whose end waits for nothing that runs on."""
+    try:
+        if way == "arun":
+            return await agent.arun("go")
+        async with agent.astream("go") as events:
+            async for _ in events:
+                pass
+        assert events.outcome is not None
+        return events.outcome
+    finally:
+        free.set()

@@ -166,7 +166,7 @@ def test_a_portal_whose_event_loop_was_ended_gets_another() -> None:
     assert thread is not None
     thread.join(20)
     assert portal.start(works).result(20) == "fine"
-    portal.close()
+    assert portal.close(5.0) == []
 
 
 def test_tools_on_the_portal_may_exit_too() -> None:

@@ -283,7 +283,7 @@ class Agent:
             problems += _closed(provider)
         self._world.heart.close()
         self._world.stores.close(self._world.grace)
-        self._world.portal.close()
+        problems += self._world.portal.close(self._world.grace)
         left = self._world.workers.close(self._world.grace)
         problems += [f"{tool} still runs in its thread, though the agent is closed" for tool in left]
         for problem in problems:

@@ -363,7 +363,7 @@ class AsyncRun(Base):
 
     async def _invoke(self, step: Invoke) -> Any:
         if step.job.tool.is_async:
-            return await call_async(step)
+            return await call_async(step, self.world.grace)
         place = step.job.place
         limit = asyncio.timeout(None)
 
@@ -427,9 +427,16 @@ class AsyncRun(Base):
             done = self._done.get_nowait()
             if self._schedule.ended(done.place):
                 dones.append(done)
-        left = [Done(place, interrupted=True, warning=self._abandon(place)) for place in list(self._schedule.running)]
+        left = [self._left(job) for job in self._schedule.running.values()]
         self._schedule.running.clear()
         return dones + left
+
+    def _left(self, job: Job) -> Done:
+        """A job that did not end within the grace."""
+        warning = self._abandon(job.place)
+        if job.tool.is_async and not self._tasks[job.place].done():
+            warning = runs_on(job.tool.name)
+        return Done(job.place, interrupted=True, warning=warning)
 
     async def _until_over(self, running: dict[int, asyncio.Task[None]]) -> None:
         """Wait for tasks, or until somebody wishes the turn to end."""

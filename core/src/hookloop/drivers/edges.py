@@ -153,16 +153,22 @@ async def complete(provider: Any, request: ModelRequest) -> Reply:
     return whole(provider, reply)
 
 
-async def call_async(step: Invoke) -> Any:
-    """Await an async tool, within its timeout."""
-    limit = asyncio.timeout(step.timeout)
+async def call_async(step: Invoke, grace: float) -> Any:
+    """Await an async tool, within its timeout. One that does not let itself be cancelled is left after `grace` seconds."""
+    if step.timeout is None:
+        return await step.call()
+    task = asyncio.ensure_future(step.call())
     try:
-        async with limit:
-            return await step.call()
-    except TimeoutError:
-        if limit.expired():
-            raise TimedOut from None
+        await asyncio.wait({task}, timeout=step.timeout)
+    except asyncio.CancelledError:
+        task.cancel()
+        await asyncio.wait({task}, timeout=grace)
         raise
+    if task.done():
+        return task.result()
+    task.cancel()
+    await asyncio.wait({task}, timeout=grace)
+    raise TimedOut(runs_on=not task.done())
 
 
 async def sleep_async(seconds: float) -> None:

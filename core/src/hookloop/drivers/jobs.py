@@ -71,7 +71,11 @@ class Pause:
 
 
 class TimedOut(Exception):
-    """A tool took longer than its timeout."""
+    """A tool took longer than its timeout, and perhaps still runs."""
+
+    def __init__(self, *, runs_on: bool = False) -> None:
+        super().__init__()
+        self.runs_on = runs_on
 
 
 Body: TypeAlias = Generator["Invoke | Pause", Any, Done]
@@ -89,9 +93,9 @@ def body(job: Job, context: ToolContext, detailed: bool, timeout: float | None) 
         except SuspendCall as suspended:
             seconds = monotonic() - began
             return Done(job.place, seconds=seconds, question=suspended.question, expires=suspended.expires)
-        except TimedOut:
+        except TimedOut as late:
             text = f"{tool.name} ran longer than {timeout:g} s and was left; its effect is unknown"
-            return failed(job, text, monotonic() - began)
+            return failed(job, text, monotonic() - began, runs_on(tool.name) if late.runs_on else "")
         except ToolError as error:
             return failed(job, _words(error), monotonic() - began)
         except BaseException as error:  # whatever a tool raises is an answer, SystemExit too
@@ -118,7 +122,7 @@ def failed(job: Job, text: str, seconds: float, warning: str = "") -> Done:
 
 def runs_on(tool: str) -> str:
     """The warning of a call that was left and has not ended."""
-    return f"{tool} still runs in its thread, though nobody waits for it any more"
+    return f"{tool} still runs, though nobody waits for it any more"
 
 
 def _words(error: BaseException) -> str:

@@ -48,8 +48,13 @@ class Portal:
         """Has anything async been run?"""
         return self._portal is not None
 
-    def close(self) -> None:
-        """End the thread."""
+    def close(self, grace: float) -> list[str]:
+        """End the thread; waits at most `grace` seconds for what runs on it. Gives back what does not end, in words."""
         with self._lock:
             self._closed = True
-        self._stack.close()
+        if self._portal is None:
+            return []
+        closing = threading.Thread(target=self._stack.close, name="hookloop-closing", daemon=True)
+        closing.start()
+        closing.join(grace)
+        return ["something async does not end, though the agent is closed"] if closing.is_alive() else []

@@ -314,7 +314,7 @@ class SyncRun(Base):
         async def work() -> None:
             done = Done(job.place, interrupted=True)
             try:
-                done = await aplay(steps, call_async, sleep_async)
+                done = await aplay(steps, partial(call_async, grace=self.world.grace), sleep_async)
             finally:
                 self._done.put(done)
 
