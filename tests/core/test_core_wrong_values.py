@@ -128,7 +128,7 @@ RESULTS: dict[str, tuple[Callable[[], Any], str]] = {
     "no content": (lambda: ToolResult("x", content=None), "content is None"),  # type: ignore[arg-type]
     "text of bytes": (lambda: Text(b"abc"), "of its Text, text is b'abc', not str"),  # type: ignore[arg-type]
     "unreadable": (lambda: Unreadable([1]), "RuntimeError: not today"),
-    "private that is no text": (lambda: ToolResult("x", private={"a": 1}), "private is {'a': 1}, not str"),  # type: ignore[arg-type]
+    "private that is no JSON": (lambda: ToolResult("x", private=THING), "has no JSON form"),
     "a picture that is none": (lambda: Image("!!!"), "of its Image, data is not base64"),
     "a picture of bytes": (lambda: Image(b"raw"), "data is b'raw', not str"),  # type: ignore[arg-type]
 }
@@ -158,10 +158,27 @@ def test_a_pool_of_one_thread_serves_on_after_a_result_that_cannot_be_read() -> 
 
 
 def test_a_result_may_be_a_list_or_a_text_where_parts_are_meant() -> None:
-    odd = tool(lambda: ToolResult("x", content=["a", Text("b")]), name="odd", description="Odd.")  # type: ignore[arg-type]
+    given: Any = ToolResult
+    made = given(None, content=["a", Text("b")], is_error=1, private={"a": 1})
+    odd = tool(lambda: made, name="odd", description="Odd.")
     provider = ScriptedProvider([call("odd", {}, id="a"), say("done")])
     with Agent(provider, tools=[odd]) as agent:
-        assert agent.run("go").new[2].results[0].content == (Text("a"), Text("b"))
+        (result,) = agent.run("go").new[2].results
+    assert (result.call_id, result.name, result.content) == ("a", "odd", (Text("a"), Text("b")))
+    assert (result.is_error, result.metadata) == (True, {"a": 1})
+
+
+@any_way
+def test_lists_are_taken_where_tuples_are_meant(way: str) -> None:
+    listed: Any = Reply
+    narrow: Any = Narrow
+
+    def agent(notes: list[Any]) -> dict[str, Any]:
+        return {"tools": tools(notes), "plugins": [Hooked(before_round=lambda: narrow(tools=["edit"]))]}
+
+    script = lambda: [listed([ToolCall("c", "edit", '{"path":"a"}')], "calls"), say("done")]  # noqa: E731
+    seen = play(Scenario("lists", script, agent), way)
+    assert (seen.outcome.text, seen.notes) == ("done", [("edit", "a")])
 
 
 @any_way

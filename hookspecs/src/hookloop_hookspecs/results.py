@@ -63,14 +63,18 @@ def encode_result(value: Any) -> Encoded:
 
 
 def _encoded(value: ToolResult) -> Encoded:
-    """A tool's own result; its content may also be a list, or one text."""
+    """A tool's own result. Its content may also be a list, or one text, and its private metadata a JSON value; whose result it
+    is, is not the tool's to say.
+    """
     given: Any = value.content
     content = (given,) if isinstance(given, str) else tuple(given) if isinstance(given, list) else given
     if not isinstance(content, tuple):
         raise Unencodable(
             f"its ToolResult's content is {bounded(repr(given), 60)}; give a tuple of Text, Image and File"
         )
-    value = replace(value, content=tuple(map(_part, content)))
+    private = value.private if isinstance(value.private, str) else encode_json(value.private)
+    parts = tuple(map(_part, content))
+    value = replace(value, call_id="", name="", content=parts, is_error=bool(value.is_error), private=private)
     if trouble := fault(value):
         raise Unencodable(f"of its ToolResult, {trouble}")
     return Encoded(value.content, value.private, value.is_error)

@@ -30,7 +30,7 @@ from hookloop_hookspecs.wellformed import fault
 
 from . import hooked
 from .effects import Ask, Emit, Flow, Next, Now, Sleep
-from .merge import reply_of
+from .merge import reply_of, whole_reply
 from .recut import recut
 from .request import breach, build, passed, switch
 from .run import Ended, Run, Sent
@@ -79,6 +79,8 @@ def _stream(run: Run, request: ModelRequest, attempt: int) -> Flow[Reply]:
     run.partial = []
     while True:
         piece = yield from Next().ask()
+        if isinstance(piece, Reply):
+            piece = whole_reply(piece)
         if trouble := fault(piece) if isinstance(piece, _PIECES) else f"it is a {type(piece).__name__}":
             what = f"the provider gave a {type(piece).__name__} that cannot be used: {trouble}"
             raise ProviderError(what, provider=run.facts.reference, kind="server")

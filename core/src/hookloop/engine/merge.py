@@ -95,6 +95,8 @@ def _items(one: Returned, hook: str) -> Iterable[object]:
 
 
 def _take(merged: Merged, one: Returned, hook: str, item: object, origin: Origin) -> None:
+    if isinstance(item, Narrow) and isinstance(item.tools, list | set | frozenset):
+        item = replace(item, tools=tuple(item.tools))
     if trouble := "" if isinstance(item, str) else fault(item):
         raise PluginError(one.plugin, hook, f"returned a {type(item).__name__} that cannot be used: {trouble}")
     match item:
@@ -140,6 +142,12 @@ def _a(value: object) -> str:
     return f"{type(value).__name__} {value!r:.80}"
 
 
+def whole_reply(reply: Reply) -> Reply:
+    """The reply with its parts in a tuple, where somebody gave a list."""
+    content: Any = reply.content
+    return replace(reply, content=tuple(content)) if isinstance(content, list) else reply
+
+
 def reply_of(value: Any, old: Reply | None, plugin: str, hook: str) -> Reply:
     """The reply that a plugin's `Replace` or `Answer` stands for: text, or a whole `Reply`."""
     if isinstance(value, str):
@@ -147,9 +155,10 @@ def reply_of(value: Any, old: Reply | None, plugin: str, hook: str) -> Reply:
         return Reply((Text(value),), "end", usage, old.model if old is not None else "")
     if not isinstance(value, Reply):
         raise PluginError(plugin, hook, f"gave {_a(value)} for a reply; give text or a Reply")
-    if trouble := fault(value):
+    reply = whole_reply(value)
+    if trouble := fault(reply):
         raise PluginError(plugin, hook, f"gave a Reply that cannot be used: {trouble}")
-    return replace(value, usage=old.usage) if old is not None and value.usage == Reply().usage else value
+    return replace(reply, usage=old.usage) if old is not None and reply.usage == Reply().usage else reply
 
 
 def result_of(value: Any, old: ToolResult, plugin: str, hook: str) -> ToolResult:
