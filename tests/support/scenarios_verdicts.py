@@ -7,12 +7,24 @@ from collections.abc import Callable, Mapping
 from functools import partial
 from typing import Any
 
-from scenarios import EDIT, READ, Hooked, approve_all, failing, once, raising, scenario
+from scenarios import EDIT, READ, Feedback, Hooked, approve_all, failing, once, raising, scenario
 from ways import Expected, Scenario
 
 from hookloop import tool
-from hookloop.testing import ScriptedProvider, call, say
-from hookloop_hookspecs import Deny, Message, Narrow, Replace, Retry, Settings, Stop, Suspend
+from hookloop.testing import ScriptedProvider, call, reply, say
+from hookloop_hookspecs import (
+    Answer,
+    Deny,
+    Message,
+    Narrow,
+    Replace,
+    Retry,
+    Settings,
+    Stop,
+    Suspend,
+    Text,
+    ToolResult,
+)
 
 PAY = call("pay", {"amount": 5}, id="p1")
 ALONE = call("alone", {"n": 1}, id="n1")
@@ -216,6 +228,86 @@ VERDICTS = [
         lambda: Hooked("a", before_tool=lambda call: Replace({"path": "b"}) if call.arguments["path"] == "a" else None),
         lambda: Hooked("b", before_tool=lambda call: Deny("not b") if call.arguments["path"] == "b" else None),
         expected=Expected("done", "end", 2, 0, "ok"),
+    ),
+    scenario(
+        "a suspension expires",
+        [[EDIT, ALONE], say("ok")],
+        lambda: judging(edit=Suspend("sure?", expires=0.0)),
+        resume=[approve_all],
+        expected=Expected("done", "end", 2, 1, "ok"),
+    ),
+    scenario(
+        "a suspension that may take its time",
+        [[EDIT, ALONE], say("ok")],
+        lambda: judging(edit=Suspend("sure?", expires=3600.0)),
+        resume=[approve_all],
+        expected=Expected("done", "end", 2, 2, "ok"),
+    ),
+    scenario(
+        "before_tool answers with an error",
+        [EDIT, say("ok")],
+        lambda: judging(edit=Answer(ToolResult("", "", (Text("no such file"),), is_error=True))),
+        Feedback,
+        expected=Expected("done", "end", 2, 0, "ok"),
+    ),
+    scenario(
+        "before_round answers with calls",
+        [say("ok")],
+        lambda: Hooked(
+            before_round=lambda turn: Answer(reply(EDIT, ALONE)) if (turn.id, turn.round) == ("t1", 1) else None
+        ),
+        expected=Expected("done", "end", 1, 2, "ok"),
+    ),
+    scenario(
+        "on_model_error answers with calls",
+        [failing(), *by_round({})],
+        lambda: Hooked(on_model_error=lambda: Answer(reply("instead", EDIT))),
+        expected=Expected("done", "end", 2, 1, "done"),
+    ),
+    scenario(
+        "on_model_error stops without a text",
+        [EDIT, failing()],
+        lambda: Hooked(on_model_error=lambda: Stop("broken")),
+        expected=Expected("stopped", "broken", 2, 1, ""),
+    ),
+    scenario(
+        "after_reply gives a reply calls",
+        [say("I shall"), say("ok")],
+        lambda: Hooked(
+            after_reply=lambda turn: Replace(reply("so be it", EDIT)) if (turn.id, turn.round) == ("t1", 1) else None
+        ),
+        expected=Expected("done", "end", 2, 1, "ok"),
+    ),
+    scenario(
+        "after_reply takes a reply's calls",
+        [[say("I shall"), EDIT]],
+        lambda: Hooked(after_reply=lambda reply: Replace("I may not") if reply.calls else None),
+        expected=Expected("done", "end", 1, 0, "I may not"),
+    ),
+    scenario(
+        "after_reply stops without a text",
+        [EDIT],
+        lambda: Hooked(after_reply=lambda reply: Stop("unsafe") if reply.calls else None),
+        expected=Expected("stopped", "unsafe", 1, 0, ""),
+    ),
+    scenario(
+        "after_tool replaces by an error",
+        [EDIT, say("ok")],
+        lambda: Hooked(after_tool=lambda result: Replace(ToolResult("", "", (Text("no"),), is_error=True))),
+        Feedback,
+        expected=Expected("done", "end", 2, 1, "ok"),
+    ),
+    scenario(
+        "after_tool stops at what did not run",
+        [[call("nope", id="c1"), ALONE], say("unused")],
+        lambda: Hooked(after_tool=lambda call: Stop("seen", "that is it") if call.name == "nope" else None),
+        expected=Expected("stopped", "seen", 1, 0, "that is it"),
+    ),
+    scenario(
+        "next_instructions stops without a text",
+        [[say("so far"), EDIT], say("unused")],
+        lambda: Hooked(next_instructions=lambda: Stop("done")),
+        expected=Expected("stopped", "done", 1, 1, "so far"),
     ),
     scenario(
         "before_turn replaces by a message",

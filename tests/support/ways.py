@@ -243,7 +243,7 @@ def plain_outcome(outcome: Outcome) -> Any:
         list(outcome.messages),
         outcome.usage,
         [replace(r, seconds=0.0) for r in outcome.rounds],
-        outcome.pending,
+        [replace(one, expires=one.expires and 1.0) for one in outcome.pending],
         outcome.warnings,
     )
 
@@ -271,6 +271,8 @@ def _plain_event(event: Any) -> Any:
     for name in ("seconds", "turn"):
         if hasattr(event, name):
             changes[name] = type(getattr(event, name))()
+    if getattr(event, "expires", None):
+        changes["expires"] = 1.0
     if hasattr(event, "outcome"):
         return (event.kind, event.status, event.stop_reason, event.text)
     if isinstance(getattr(event, "message", None), Message):
