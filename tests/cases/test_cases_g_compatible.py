@@ -8,15 +8,12 @@ from typing import Any
 
 import pytest
 from scenarios import Hooked
-from wires import CHAT, Wire
+from wires import CHAT, DEEPSEEK, MISTRAL
 
 from cases import ON_EACH_WIRE, ON_WIRES, THROUGHOUT, Place, few, places
 from hookloop import tool
 from hookloop.testing import call, say, think
 from hookloop_hookspecs import Approve, ConfigError, Message, Narrow, PluginError, ToolCall, ToolResult
-
-MISTRAL = Wire("mistral", "mistral:mistral-large-latest", "/v1")
-DEEPSEEK = Wire("deepseek", "deepseek:deepseek-reasoner", "/v1")
 
 
 @tool
@@ -101,7 +98,7 @@ def test_G07_ids_of_other_servers_fit_mistral_and_stay_themselves(place: Place) 
         memory = before.memory
         before.say(say("two"))
         before.run("and?")
-    with place.stage(say("three"), tools=[get], memory=memory, server={"profile": "mistral"}) as stage:
+    with place.stage(say("three"), tools=[get], memory=memory) as stage:
         outcome = stage.run("now you")
         wire = stage.raw[0].body["messages"]
         ids = [entry["id"] for message in wire for entry in message.get("tool_calls", ())]
@@ -115,7 +112,7 @@ def test_G07_ids_of_other_servers_fit_mistral_and_stay_themselves(place: Place) 
 def test_G07_ids_that_repeat_fit_too(place: Place) -> None:
     """Mistral's own ids, repeated in each round, then made unique by the engine, then fitted again."""
     rounds = [call("get", {"x": str(n)}, id="abcdefghi") for n in range(3)]
-    with place.stage(*rounds, say("done"), tools=[get], server={"profile": "mistral"}) as stage:
+    with place.stage(*rounds, say("done"), tools=[get]) as stage:
         assert stage.run().text == "done"
         wire = stage.raw[-1].body["messages"]
         assert len({entry["id"] for message in wire for entry in message.get("tool_calls", ())}) == 3
@@ -124,7 +121,7 @@ def test_G07_ids_that_repeat_fit_too(place: Place) -> None:
 @pytest.mark.parametrize("place", places(DEEPSEEK), ids=str)
 def test_G09_reasoning_goes_back_over_turns_and_stores(place: Place) -> None:
     script = [[think("R1"), call("get", id="c1")], [think("R2"), say("one")], [think("R3"), say("two")]]
-    with place.stage(*script, tools=[get], server={"profile": "deepseek"}) as stage:
+    with place.stage(*script, tools=[get]) as stage:
         stage.run()
         stage.run("more")
         assert assistants(stage.raw[1])[0]["reasoning_content"] == "R1"
@@ -134,7 +131,7 @@ def test_G09_reasoning_goes_back_over_turns_and_stores(place: Place) -> None:
 @pytest.mark.parametrize("place", places(DEEPSEEK), ids=str)
 def test_G09_reasoning_goes_back_after_a_resume(place: Place) -> None:
     script = [[think("R1"), call("put", id="c1")], say("one")]
-    with place.stage(*script, tools=[put], server={"profile": "deepseek"}) as stage:
+    with place.stage(*script, tools=[put]) as stage:
         stage.run()
         stage.resume(Approve())
         assert assistants(stage.raw[1])[0]["reasoning_content"] == "R1"

@@ -2,48 +2,17 @@
 
 from __future__ import annotations
 
-import asyncio
 from contextlib import nullcontext
 from typing import Any
 
 import pytest
 from scenarios import EDIT, READ, Feedback, tools
 from ways import TRANSPORTS, WAYS
-from wires import WIRES, Wire, served, texts
+from wires import WIRES, Wire, play, served, texts
 
 from hookloop import Agent, Limits
 from hookloop.testing import call, say
 from hookloop_hookspecs import LimitError, hookimpl
-
-
-def play(agent: Agent, way: str, prompt: str = "go") -> Any:
-    """One turn in one way."""
-    match way:
-        case "run":
-            return agent.run(prompt, conversation="c")
-        case "stream":
-            with agent.stream(prompt, conversation="c") as events:
-                for _ in events:
-                    pass
-            return events.outcome
-        case "arun":
-            return asyncio.run(_closing(agent, agent.arun(prompt, conversation="c")))
-    return asyncio.run(_closing(agent, _astream(agent, prompt)))
-
-
-async def _closing(agent: Agent, work: Any) -> Any:
-    try:
-        return await work
-    finally:
-        for provider in agent._providers.values():
-            await provider.aclose()
-
-
-async def _astream(agent: Agent, prompt: str) -> Any:
-    async with agent.astream(prompt, conversation="c") as events:
-        async for _ in events:
-            pass
-    return events.outcome
 
 
 @pytest.mark.parametrize("way", WAYS)

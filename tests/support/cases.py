@@ -85,7 +85,8 @@ class Stage:
         self.place = place
         self.parameters = dict(agent)
         self.options: dict[str, Any] = self.parameters.pop("options", {})
-        self.server_options: dict[str, Any] = self.parameters.pop("server", {})
+        demands = {"profile": place.wire.demands} if place.wire is not None else {}
+        self.server_options: dict[str, Any] = demands | self.parameters.pop("server", {})
         self.memory: Any = self.parameters.pop("memory", None)
         self.outcomes: list[Outcome] = []
         self.errors: list[BaseException | None] = []
