@@ -104,11 +104,15 @@ def test_no_history_makes_a_request_that_is_refused(model: str, drawn: list[Any]
     memo: dict[str, Any] = {}
     before: list[tuple[str, str]] = []
     for end in whole_groups(messages):
-        options = {"tools": TOOLS, "tool_choice": choice, "settings": Settings(temperature=0.3, effort="high")}
+        options: dict[str, Any] = {
+            "tools": TOOLS,
+            "tool_choice": choice,
+            "settings": Settings(temperature=0.3, effort="high"),
+        }
         view = messages[:end]
-        body = json.loads(provider.encode(ModelRequest(model, "Be.", view, memo=memo, **options)))  # type: ignore[arg-type]
+        body = json.loads(provider.encode(ModelRequest(model, "Be.", view, memo=memo, **options)))
         assert check_messages(body, off=OFF) == []
-        fresh = json.loads(provider.encode(ModelRequest(model, "Be.", view, **options)))  # type: ignore[arg-type]
+        fresh = json.loads(provider.encode(ModelRequest(model, "Be.", view, **options)))
         assert flattened(fresh) == flattened(body)
         if all(message.role != "system" for message in view) and view[-1].role != "assistant":
             assert flattened(body)[: len(before)] == before

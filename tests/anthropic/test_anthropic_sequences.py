@@ -83,7 +83,7 @@ def read_message(given: Json, family: str) -> Iterator[Message]:
 def read_result(block: Json) -> ToolResult:
     content = block.get("content", "")
     parts = [Text(content)] if isinstance(content, str) else [read_block(part, "") for part in content]
-    return ToolResult(block["tool_use_id"], "", tuple(parts), bool(block.get("is_error")))  # type: ignore[arg-type]
+    return ToolResult(block["tool_use_id"], "", tuple(parts), bool(block.get("is_error")))  # type: ignore[arg-type]  # what stands in a result is a part of one
 
 
 def read_block(block: Json, family: str) -> Part:
@@ -123,8 +123,9 @@ def recorded_reply(exchange: Json, model: str) -> tuple[Reply, str]:
     raw = sse.encode("utf-8") if sse is not None else json.dumps(body).encode("utf-8")
     with StrictServer(strict=False) as server:
         server.replay(200, exchange["response"]["headers"], raw)
-        options = Options(api_key="k", base_url=server.url, transport="stream" if sse is not None else "whole")  # type: ignore[arg-type]
-        provider = AnthropicProvider(model, options)
+        transport = "stream" if sse is not None else "whole"
+        options = {"api_key": "k", "base_url": server.url, "transport": transport}
+        provider = AnthropicProvider(model, Options.model_validate(options))
         *_, reply = provider.stream(ModelRequest(model, "", [Message.user("x")]))
         provider.close()
     assert isinstance(reply, Reply)
@@ -150,7 +151,8 @@ def sent(model: str, messages: Sequence[Message], tools: list[ToolSpec], vendors
     with StrictServer(
         [lambda request: "ok"], off=["signature", "thinking_modified", "thinking_off", "unknown_field"]
     ) as server:
-        provider = AnthropicProvider(model, Options(api_key="k", base_url=server.url, cache=False))  # type: ignore[arg-type]
+        options = {"api_key": "k", "base_url": server.url, "cache": False}
+        provider = AnthropicProvider(model, Options.model_validate(options))
         settings = Settings(extra={"tools": vendors} if vendors else {})
         list(provider.stream(ModelRequest(model, system, messages, tuple(tools), settings=settings)))
         provider.close()

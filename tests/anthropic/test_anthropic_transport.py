@@ -312,7 +312,7 @@ def test_a_sync_stream_that_is_left_closes_its_connection() -> None:
         asked = provider(server.url)
         items = asked.stream(question())
         assert isinstance(next(iter(items)), TextDelta)
-        items.close()  # type: ignore[attr-defined]
+        items.close()  # type: ignore[attr-defined]  # a generator, as every stream is
         gate.set()
         assert ask(asked, "sync")[-1].text == "next"
 
@@ -428,7 +428,7 @@ def test_one_provider_serves_several_event_loops() -> None:
             return "".join([item.text async for item in asked.astream(question()) if isinstance(item, TextDelta)])
 
         assert [asyncio.run(one()) for _ in range(2)] == ["a", "b"]
-        assert list(asked.stream(question()))[-1].text == "c"  # type: ignore[union-attr]
+        assert [item.text for item in asked.stream(question()) if isinstance(item, TextDelta)] == ["c"]
         asked.close()
     gc.collect()
 

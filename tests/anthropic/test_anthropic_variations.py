@@ -81,7 +81,8 @@ def read(exchange: Json, sse: str) -> Reply:
     model = exchange["model"] or "claude"
     with StrictServer(strict=False) as server:
         server.replay(200, exchange["response"]["headers"], sse.encode("utf-8"))
-        provider = AnthropicProvider(model, Options(api_key="k", base_url=server.url, retries=0))  # type: ignore[arg-type]
+        options = {"api_key": "k", "base_url": server.url, "retries": 0}
+        provider = AnthropicProvider(model, Options.model_validate(options))
         *_, reply = provider.stream(ModelRequest(model, "", [Message.user("x")]))
         provider.close()
     assert isinstance(reply, Reply)

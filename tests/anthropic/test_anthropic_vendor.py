@@ -88,8 +88,8 @@ class Way:
     transport: str
 
     def ask(self, server: StrictServer, messages: Sequence[Message], **extra: Any) -> Reply:
-        options = Options(api_key="k", base_url=server.url, transport=self.transport, retries=0, cache=False)  # type: ignore[arg-type]
-        provider = AnthropicProvider(MODEL, options)
+        options = {"api_key": "k", "base_url": server.url, "transport": self.transport, "retries": 0, "cache": False}
+        provider = AnthropicProvider(MODEL, Options.model_validate(options))
         request = ModelRequest(MODEL, "", list(messages), (TOOL,), settings=Settings(extra=extra))
         reply = asyncio.run(_last(provider, request)) if self.mode == "async" else list(provider.stream(request))[-1]
         provider.close()

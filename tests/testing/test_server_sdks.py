@@ -9,6 +9,8 @@ from typing import Any
 
 import pytest
 
+import anthropic
+import openai
 from hookloop.testing import call, reply, say, think
 from hookloop.testing.server import (
     DONE,
@@ -30,9 +32,6 @@ from hookloop.testing.server import (
     tc,
 )
 from hookloop_hookspecs import Opaque, Usage
-
-anthropic = pytest.importorskip("anthropic")
-openai = pytest.importorskip("openai")
 
 CLAUDE: dict[str, Any] = {"model": "claude-sonnet-4-6", "max_tokens": 3000}
 USAGE = Usage(input=20, output=9, cache_read=4, cache_write=2, reasoning=3, total=31)
@@ -274,11 +273,12 @@ def test_the_asynchronous_clients_read_the_same(server: StrictServer) -> None:
             anthropic.AsyncAnthropic(base_url=server.url, api_key="k", max_retries=0) as claude,
             openai.AsyncOpenAI(base_url=server.url + "/v1", api_key="k", max_retries=0) as gpt,
         ):
-            async with claude.messages.stream(**CLAUDE, messages=[user()]) as stream:
-                message = await stream.get_final_message()
-            completion = await gpt.chat.completions.create(model="m", messages=[user()])
+            asked: dict[str, Any] = {"messages": [user()]}
+            async with claude.messages.stream(**CLAUDE, **asked) as stream:
+                message = await stream.get_final_text()
+            completion = await gpt.chat.completions.create(model="m", **asked)
             response = await gpt.responses.create(model="m", input="x")
-            return [message.content[0].text, completion.choices[0].message.content, response.output_text]
+            return [message, completion.choices[0].message.content, response.output_text]
 
     server.play(*[TEXT] * 3)
     assert asyncio.run(ask()) == [TEXT] * 3

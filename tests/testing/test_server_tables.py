@@ -5,12 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any, Literal, get_args, get_origin, get_type_hints
 
-import pytest
-
 from hookloop.testing.server.rules import chat_view, messages_view, responses_view
-
-anthropic = pytest.importorskip("anthropic")
-openai = pytest.importorskip("openai")
 
 
 def fields(kind: Any) -> set[str]:
