@@ -95,8 +95,8 @@ def _items(one: Returned, hook: str) -> Iterable[object]:
 
 
 def _take(merged: Merged, one: Returned, hook: str, item: object, origin: Origin) -> None:
-    if isinstance(item, Narrow) and isinstance(item.tools, list | set | frozenset):
-        item = replace(item, tools=tuple(item.tools))
+    if isinstance(item, Narrow):
+        item = _narrow(item)
     if trouble := "" if isinstance(item, str) else fault(item):
         raise PluginError(one.plugin, hook, f"returned a {type(item).__name__} that cannot be used: {trouble}")
     match item:
@@ -110,6 +110,12 @@ def _take(merged: Merged, one: Returned, hook: str, item: object, origin: Origin
             merged.rulings.append(Ruling(one.plugin, one.version, hook, item))
         case _:
             raise PluginError(one.plugin, hook, f"returned {_a(item)}; {_may_return(hook)}")
+
+
+def _narrow(narrow: Narrow) -> Narrow:
+    """The narrowing with its names in a tuple, where somebody gave a list or a set."""
+    names: Any = narrow.tools
+    return replace(narrow, tools=tuple(names)) if isinstance(names, list | set | frozenset) else narrow
 
 
 CONTRIBUTE = frozenset(
