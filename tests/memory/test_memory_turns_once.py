@@ -155,6 +155,18 @@ def test_a_second_store_counts_by_itself_and_holds_every_turn_once(store: Any, c
         assert lines(flatten(read(memory, conversation))) == [*whole, "user: three", "assistant: three"]
 
 
+@pytest.mark.parametrize("store", SERVED, indirect=True)
+def test_a_second_store_that_missed_a_turn_gets_it_when_that_is_asked_for_again(
+    store: Any, conversation: str, tmp_path: Any
+) -> None:
+    owner = f"sqlite:///{tmp_path}/owner.db"
+    for memory in (owner, [owner, store.url], [owner, store.url]):
+        with Agent(ScriptedProvider([say("one")] if memory is owner else []), memory=memory) as agent:
+            assert agent.run("go", conversation=conversation, turn_id="t").text == "one"
+    with opened(store) as memory:
+        assert lines(flatten(read(memory, conversation))) == [QUESTION, "assistant: one"]
+
+
 def play_moving(store: Any, ending: Ending, conversation: str) -> None:
     """Inside, then outside for two turns, then inside again: every request must be valid."""
     outside = {"memory": [{"url": store.url, "placement": "outside"}]}

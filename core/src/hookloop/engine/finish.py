@@ -138,8 +138,7 @@ def _store(run: Run, ended: Ended) -> Flow[BaseException | None]:
     """The last batch, inside and outside; gives back what the history's owner raised."""
     try:
         yield from save(run, final=True)
-        if ended.status not in ("failed", "cancelled", "suspended"):
-            yield from save_outside(run, *_exchange(run, ended))
+        yield from save_outside(run, run.log.entries, ended.status, ended.text)
     except GeneratorExit:
         raise
     except BaseException as error:
@@ -148,18 +147,6 @@ def _store(run: Run, ended: Ended) -> Flow[BaseException | None]:
             yield from hooked.warn(run, f"the turn's last entries were not stored: {words(error.__cause__ or error)}")
         return error
     return None
-
-
-def _exchange(run: Run, ended: Ended) -> tuple[Message | None, Message | None]:
-    """The user's message and the answer, for memories outside; no answer where the turn came to none."""
-    said = [entry.body.message for entry in run.log.entries if isinstance(entry.body, Said)]
-    question = next((message for message in said if message.role == "user"), None)
-    if question is None or ended.status == "limit" or not ended.text:
-        return question, None
-    last = next((message for message in reversed(said) if message.role == "assistant" and not message.calls), None)
-    if last is not None and last.text == ended.text:
-        return question, Message("assistant", last.text, last.origin)
-    return question, Message("assistant", ended.text, said[-1].origin)
 
 
 def outcome_of(run: Run, ended: Ended, storing: BaseException | None = None) -> Outcome:

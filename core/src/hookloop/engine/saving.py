@@ -5,9 +5,11 @@ A batch that failed goes again with the next one. After a `Conflict` nothing mor
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 
 from hookloop_hookspecs import Batch, Conflict, Entry, LoadQuery, Message, Said, Text, ToolResult
+from hookloop_hookspecs.entries import Status
 from hookloop_hookspecs.events import Stored
 from hookloop_hookspecs.messages import File, Image, Part, ResultPart
 from hookloop_hookspecs.redact import words
@@ -56,8 +58,13 @@ def let_go(run: Run) -> Flow[None]:
         yield from hooked.warn(run, f"the lease was not given up: {words(error.__cause__ or error)}", home.name)
 
 
-def save_outside(run: Run, question: Message | None, answer: Message | None) -> Flow[None]:
-    """Give each memory outside the user's message and the answer; nothing for a turn without an answer."""
+def save_outside(run: Run, entries: Sequence[Entry], status: Status, text: str, *, again: bool = False) -> Flow[None]:
+    """Give each memory outside the user's message and the answer; nothing for a turn without an answer.
+
+    Arguments: `entries`, `status` and `text` are the turn's; `again` is for one that was stored before: then only stores are
+    asked that are not the owner, and can say whether they hold it.
+    """
+    question, answer = _exchange(entries, status, text)
     if question is None or answer is None:
         return
     for memory in run.setup.memories:
@@ -65,7 +72,20 @@ def save_outside(run: Run, question: Message | None, answer: Message | None) -> 
         foreign = memory.owns and run.home is None and run.request.message is not None  # a history of the caller's own
         if not memory.writes or foreign or (memory.owns and memory.placement == "inside"):
             continue
-        yield from _store_outside(run, memory, owns, question, answer)
+        if not again or (not memory.owns and memory.loads):
+            yield from _store_outside(run, memory, owns, question, answer)
+
+
+def _exchange(entries: Sequence[Entry], status: Status, text: str) -> tuple[Message | None, Message | None]:
+    """The user's message and the answer of a turn; no answer where it came to none."""
+    said = [entry.body.message for entry in entries if isinstance(entry.body, Said)]
+    question = next((message for message in said if message.role == "user"), None)
+    if question is None or status in ("failed", "cancelled", "suspended", "limit") or not text:
+        return question, None
+    last = next((message for message in reversed(said) if message.role == "assistant" and not message.calls), None)
+    if last is not None and last.text == text:
+        return question, Message("assistant", last.text, last.origin)
+    return question, Message("assistant", text, said[-1].origin)
 
 
 def _store_outside(run: Run, memory: MemoryFacts, owns: bool, question: Message, answer: Message) -> Flow[None]:

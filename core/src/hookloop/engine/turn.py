@@ -22,6 +22,7 @@ from .decide import decide
 from .effects import Emit, Flow
 from .finish import finish
 from .run import Ended, Request, Run, Setup
+from .saving import save_outside
 from .work import work
 
 
@@ -47,6 +48,9 @@ def turn(setup: Setup, request: Request, run: Run | None = None) -> Flow[Outcome
         outcome = yield from finish(run, ended)
     else:
         outcome = found
+        known = run.past.turn(outcome.turn_id)
+        if known is not None:  # a store that stands beside may lack it, where the process died before it was told
+            yield from save_outside(run, known.entries, outcome.status, outcome.text, again=True)
         yield from Emit(TurnFinished(outcome.status, outcome.stop_reason, outcome.text, outcome)).ask()
     if ended.error is not None:
         _attach(ended.error, outcome)
