@@ -113,11 +113,13 @@ class World:
         agent = mortal(self.agent())
         return crash(agent, lambda: self.stream(agent, leg), at, when)
 
-    def finish(self) -> Outcome:
-        """A new process takes the turn up, or begins it where nothing of it is open, and is given the decisions it waits for."""
+    def finish(self, *, again: bool) -> Outcome:
+        """A new process takes the turn up, or begins it where nothing of it is open, and is given the decisions it waits for.
+        Or (`again`) it is given the same message under the same turn id.
+        """
         with self.agent() as agent:
             try:
-                outcome = _outcome(self._resumed(agent, {}))
+                outcome = _outcome(self.stream(agent, 0) if again else self._resumed(agent, {}))
             except NoOpenTurn:
                 outcome = _outcome(self.stream(agent, 0))
             for decide in self.scenario.resume:
@@ -181,15 +183,15 @@ def uncrashed(scenario: Scenario, notes: Notes) -> Whole:
     return Whole(world.history(), Counter(map(str, notes)))
 
 
-def survive(world: World, whole: Whole, *, same: bool) -> None:
+def survive(world: World, whole: Whole, *, same: bool, again: bool = False) -> None:
     """After a crash: take the turn up, and see that nothing is lost, doubled or unpaired, and that the next turn works.
 
     Arguments: `same`, whether the turn must come to the very history that it comes to without a crash, unless a call was
-    interrupted whose effect nobody knows.
+    interrupted whose effect nobody knows; `again`, whether it is taken up by its id.
     """
     before = world.stored()
     check(list(flatten(before)), tail=True)
-    outcome = world.finish()
+    outcome = world.finish(again=again)
     stored = world.stored()
     assert [entry for entry in stored if entry.number in {one.number for one in before}] == before
     assert [entry.number for entry in stored] == sorted({entry.number for entry in stored})
