@@ -157,7 +157,7 @@ class InputBlock(Block):
     def raw(self) -> str:
         """The input's JSON text as far as it has come."""
         if self._pieces:
-            return str(self._pieces)
+            return _sound(str(self._pieces))
         given = self.start.get("input")
         if isinstance(given, str):
             return given or "{}"
@@ -165,6 +165,13 @@ class InputBlock(Block):
 
     def part(self, maker: Maker) -> Part:
         return Opaque(whole(json_text({**self.start, "input": _loads(self.raw)})), maker.provider, maker.family)
+
+
+def _sound(raw: str) -> str:
+    """JSON text as it came; written anew, as in a whole answer, where an escape in it is half a surrogate pair."""
+    value = _loads(raw) if "\\ud" in raw.lower() else None
+    text = json_text(value)
+    return raw if value is None or whole(text) == text else whole(text)
 
 
 class ToolUseBlock(InputBlock):
