@@ -24,7 +24,6 @@ BOTH = [
     *((a, b) for a in OURS for b in (CHAT, RESPONSES, REASONING, THINKING) if a != b),
     *((a, b) for a in OTHERS for b in (CHAT, REASONING, THINKING)),
     *((a, b) for a in (CHAT, REASONING, THINKING) for b in OTHERS),
-    *((a, b) for a in OTHERS for b in OTHERS if a != b),
 ]
 HOME = {
     "deepseek": b'"reasoning_content":"hm"',
