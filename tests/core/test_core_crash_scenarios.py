@@ -18,26 +18,21 @@ STEP = 5
 """In the short run every nth point alone is played."""
 FEWEST = 8
 """Points of the shortest turns: those that never begin."""
-WITHHELD = "that a plugin failed in after_tool is no mark: its result is withheld for good, and the turn goes on"
 OTHERWISE = {
     "sent while a tool runs": "what is sent in is with the process until it is stored",
-    "after_tool raises": WITHHELD,
-    "after_tool returns a wrong verdict": WITHHELD,
     "another model is asked for the rest of the turn": "a new process asks the agent's own model again",
     **{one.name: "the wish to leave dies with its process" for one in LEAVING},
 }
 """Turns that may come to another end than without a crash, and why. They too lose, double and unpair nothing."""
 WAITING = ("stop while a sibling runs", "cancel in the tool leave", "cancel in the tool leave_async")
 """Their tools wait for what a dead process never does."""
-UNANSWERED = pytest.mark.xfail(reason="a turn that before_turn stopped is taken up as one without a question")
-WRONG = ("before_turn stops", "before_turn keeps replacing")
 
 
 def table() -> list[Any]:
     """Every scenario that can be crashed; a stream that is left is not, since the crash is what leaves it."""
     every = [*SCENARIOS, *PARALLEL, *LIMITED, *VERDICTS, *LEAVING]
     played = [one for one in every if not one.leave and one.name not in WAITING]
-    return [pytest.param(one, marks=UNANSWERED if one.name in WRONG else (), id=one.name) for one in played]
+    return [pytest.param(one, id=one.name) for one in played]
 
 
 def crashed(scenario: Scenario, step: int = 1, first: int = 0) -> int:

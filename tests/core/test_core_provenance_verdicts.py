@@ -166,8 +166,6 @@ CASES: dict[str, tuple[Any, list[tuple[str, Any, int]]]] = {
         [GO, ASKED, ("not run: the turn ended before this call began", ENGINE, 1)],
     ),
 }
-BARE = pytest.mark.xfail(reason="results that the engine makes name neither turn nor round")
-OF_ENGINE = ("before_tool stops", "faults that the engine finds", "calls that the engine closes")
 
 
 def _once(query: Message, text: str) -> Any:
@@ -176,7 +174,7 @@ def _once(query: Message, text: str) -> Any:
 
 @pytest.mark.parametrize("transport", TRANSPORTS)
 @pytest.mark.parametrize("way", WAYS)
-@pytest.mark.parametrize("name", [pytest.param(name, marks=BARE if name in OF_ENGINE else ()) for name in CASES])
+@pytest.mark.parametrize("name", CASES)
 def test_each_message_names_its_giver(name: str, way: str, transport: str) -> None:
     case, wanted = CASES[name]
     got = marks(play(case, way, transport))

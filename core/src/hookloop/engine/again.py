@@ -3,22 +3,19 @@
 from __future__ import annotations
 
 import json
-import re
 
 from hookloop_hookspecs import (
     ConfigError,
     HookloopError,
     LimitError,
     Outcome,
-    PluginError,
-    ProviderError,
     TurnEnded,
-    errors,
 )
 
 from .finish import rounds_of
 from .log import Log, flatten
 from .past import PastTurn
+from .remaking import remade
 from .run import Run
 
 
@@ -29,7 +26,7 @@ def again(run: Run, known: PastTurn) -> Outcome:
     messages = tuple(flatten(known.entries))
     end = known.ended or TurnEnded("done", "end", messages[-1].text if messages else "")  # outside, no end is stored
     rounds = tuple(rounds_of(known.entries, {}))
-    error = _remade(end, rounds[-1].provider if rounds else run.facts.reference) if end.error else None
+    error = _error(end, rounds[-1].provider if rounds else run.facts.reference) if end.error else None
     outcome = Outcome(
         status=end.status,
         stop_reason=end.stop_reason,
@@ -62,17 +59,8 @@ def _output(run: Run, text: str) -> object:
         ) from error
 
 
-def _remade(end: TurnEnded, provider: str) -> HookloopError:
-    """The error that ended the turn, of its own class where that is one of the family; its evidence is gone but the text."""
+def _error(end: TurnEnded, provider: str) -> HookloopError:
     name, _, text = end.error.partition(": ")
-    kind = getattr(errors, name, None)
-    if not (isinstance(kind, type) and issubclass(kind, HookloopError)):
-        return HookloopError(end.error)
-    if kind is LimitError:
+    if name == "LimitError":
         return LimitError(end.stop_reason)
-    if kind is ProviderError:
-        return ProviderError(text, provider=provider)
-    if kind is PluginError:
-        found = re.fullmatch(r"plugin '(.*?)', hook (\S*): (.*)", text, re.DOTALL)
-        return PluginError(*found.groups()) if found else HookloopError(end.error)
-    return kind(text)
+    return remade(name, text, provider)

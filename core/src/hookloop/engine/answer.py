@@ -12,6 +12,7 @@ from .effects import Emit, Flow
 from .history import closing
 from .log import Group
 from .output import objection
+from .remaking import halted, remade
 from .request import last_text, limit_ended
 from .run import Ended, Run
 
@@ -22,9 +23,9 @@ FINAL = ("filter", "refusal", "context")
 def after_group(run: Run, group: Group, reply: Reply) -> Flow[None]:
     """All calls are answered or wait: end, wait, or tell the model something and go on."""
     ending = run.log.ledger.ending
-    if ending is not None and ending.status == "stopped":
+    if ending is not None and ending.status != "limit":
         for place in group.open:
-            run.log.answer(place, Said(closing(group.call(place), f"not run: stopped by {ending.by}")))
+            run.log.answer(place, Said(closing(group.call(place), f"not run: {halted(ending)}")))
     if group.open:
         raise Ended("suspended", "suspended")
     if ending is not None:
@@ -63,6 +64,8 @@ def _end(run: Run, ending: Ending, group: Group) -> None:
         if ending.answer and group.number < run.log.ledger.ending_at:
             return
         raise limit_ended(run, ending.reason)
+    if ending.status == "failed":
+        raise Ended("failed", ending.reason, error=remade("PluginError", ending.text))
     raise Ended(ending.status, ending.reason, ending.text)
 
 

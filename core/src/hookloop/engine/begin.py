@@ -189,8 +189,7 @@ def start(run: Run, message: Message) -> Flow[None]:
         run.add(summary)
     run.collect()
     if stop is not None:
-        yield from save(run)
-        raise stop
+        raise stop  # begun and ended in one batch, as there is nothing to take up in between
     for said in (question, *recalled.messages, *merged.messages):
         run.add(Said(said))
     yield from hooked.tell(run, [*recalled.messages, *merged.messages])

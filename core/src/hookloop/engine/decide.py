@@ -80,6 +80,12 @@ def end(run: Run, ruling: Ruling | None) -> None:
         run.add(Ending("stopped", ruling.verdict.reason, ruling.verdict.text, by=ruling.plugin))
 
 
+def fail(run: Run, error: PluginError | None) -> None:
+    """Mark the turn as ending by a plugin that failed, so that it fails also where the process dies before its end."""
+    if error is not None and run.log.ledger.ending is None:
+        run.add(Ending("failed", type(error).__name__, str(error), by=error.plugin))
+
+
 def enter(run: Run, asked: Asked) -> Message:
     """The reply as a message: clean, its ids unique."""
     content = unique_ids(clean(asked.reply.content), run.log.ids, run.log.number)
@@ -132,6 +138,7 @@ def commit(run: Run, placed: Sequence[Placed]) -> Flow[tuple[Job, ...]]:
         run.log.answer(place, done.said)
         end(run, one.stop)
         end(run, done.stop)
+        fail(run, done.error)
         failed = failed or done.error
         if done.result.is_error and is_output(run, one.call) and one.call.id == run.accepted:
             run.output, run.output_text = None, ""  # a plugin refused what was accepted

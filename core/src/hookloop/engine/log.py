@@ -9,14 +9,14 @@ within an epoch, and a call group enters it when its last result is in. All that
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import islice
 from typing import overload
 
-from hookloop_hookspecs import ContractError, Entry, HistoryError, Message, Said, Started, ToolCall
+from hookloop_hookspecs import ContractError, Entry, HistoryError, Message, Origin, Said, Started, ToolCall
 from hookloop_hookspecs.entries import Body
 
-from .history import clean_strings
+from .history import ENGINE, clean_strings
 from .ledger import Ledger
 
 
@@ -130,6 +130,9 @@ class Log:
         (result,) = said.message.results
         if result.call_id != group.call(place).id:
             raise HistoryError(f"the result for {result.call_id!r} is not for the call {group.call(place).id!r}")
+        if said.message.origin == ENGINE:
+            origin = Origin("engine", turn=self.turn, round=self.ledger.rounds)
+            said = replace(said, message=replace(said.message, origin=origin))
         entry = Entry(place, self.turn, said)
         self._take(entry)
         self.unsaved.append(entry)

@@ -41,6 +41,7 @@ from .merge import result_of
 from .output import recover
 from .past import PastTurn, Size, lead, show
 from .recut import pieces, standing
+from .remaking import halted
 from .run import Run
 from .saving import save
 from .work import work
@@ -188,9 +189,9 @@ def _rejudge(run: Run, group: Group, place: int) -> Flow[Judged | None]:
         return None
     if group.said.stop in ("length", "filter", "refusal", "context"):
         return replace(refused(call, "not run: the reply was cut, so this call may be incomplete"), closes=True)
-    stopped = _stopped_by(run)
-    if stopped and not isinstance(mark, Started):
-        return replace(refused(call, f"not run: stopped by {stopped}"), closes=True)
+    ending = run.log.ledger.ending
+    if ending is not None and ending.status != "limit" and not isinstance(mark, Started):
+        return replace(refused(call, f"not run: {halted(ending)}"), closes=True)
     if isinstance(mark, Started):
         return _interrupted(run, place, call, mark)
     if isinstance(mark, Decided) and mark.decision == "deny":
@@ -203,12 +204,6 @@ def _rejudge(run: Run, group: Group, place: int) -> Flow[Judged | None]:
     approvals = _approvals(run, place)
     one = yield from judge(run, call, None, approvals[-1])
     return replace(one, decisions=_for_tool(run, place, approvals)) if one.tool is not None else one
-
-
-def _stopped_by(run: Run) -> str:
-    """The plugin that told the turn to stop, before its process died; empty for none."""
-    ending = run.log.ledger.ending
-    return ending.by if ending is not None and ending.status == "stopped" else ""
 
 
 def _decider(run: Run) -> Origin:
@@ -238,7 +233,8 @@ def _interrupted(run: Run, place: int, call: ToolCall, mark: Started) -> Judged:
     """A call that had started when its process died: run again only where its tool says that this does no harm."""
     tool = run.tools.get(call.name)
     (raw,) = mark.arguments
-    if tool is None or not tool.idempotent or _stopped_by(run):
+    ending = run.log.ledger.ending
+    if tool is None or not tool.idempotent or (ending is not None and ending.status != "limit"):
         return replace(refused(call, "interrupted: the call had started, its effect is unknown"), closes=True)
     try:
         kwargs = tool.validate(parse_arguments(raw))

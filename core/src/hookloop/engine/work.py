@@ -6,7 +6,7 @@ from hookloop_hookspecs import Message, Origin, PluginError, Said, ToolResult
 from hookloop_hookspecs.events import ToolEnded
 
 from . import hooked
-from .decide import end, suspend
+from .decide import end, fail, suspend
 from .effects import Done, Emit, Flow, Job, NextResult, Start, StopJobs
 from .history import clean, closing
 from .judge import Judged
@@ -77,6 +77,7 @@ def settle(run: Run, done: Done) -> Flow[PluginError | None]:
     run.log.answer(job.place, finished.said)
     _forget(run, job)
     end(run, finished.stop)
+    fail(run, finished.error)
     run.collect()
     if run.heard:
         yield from Emit(ToolEnded(run.round, job.call, finished.result, not done.interrupted, done.seconds)).ask()

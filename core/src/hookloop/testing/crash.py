@@ -41,10 +41,11 @@ class _Crashing(SyncRun):
         here = self.count == self.at
         if here and self.when == "before":
             raise Crash
-        answer = super()._perform(effect)
-        if here:
-            raise Crash
-        return answer
+        try:
+            return super()._perform(effect)
+        finally:
+            if here:  # also where the effect failed: the process dies before it can be told
+                raise Crash
 
 
 def mortal(agent: Agent) -> Agent:
