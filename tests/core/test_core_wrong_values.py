@@ -479,3 +479,10 @@ def test_an_output_that_was_accepted_stays_beside_one_that_was_not(way: str, ord
     provider = ScriptedProvider([calls])
     with Agent(provider) as one:
         assert go(one, way, "go", output=int).output == 6
+
+
+@any_way
+def test_half_a_surrogate_pair_in_arguments_reaches_no_tool(way: str) -> None:
+    given = ToolCall("c", "edit", '{"path":"a\\ud83d b\\ud83d\\ude00"}')
+    seen = play(Scenario("half", lambda: [given, say("done")], lambda notes: {"tools": tools(notes)}), way)
+    assert seen.notes == [("edit", "a\ufffd b\U0001f600")]

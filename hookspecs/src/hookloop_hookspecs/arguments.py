@@ -49,12 +49,22 @@ def parse_arguments(raw: str) -> dict[str, Any]:
 
 def _decoded(raw: str) -> Any:
     try:
-        return json.loads(raw)
+        value = json.loads(raw)
     except json.JSONDecodeError as error:
         near = raw[max(0, error.pos - 30) : error.pos + 30]
         raise ArgumentsError(f"arguments are not valid JSON: {bounded(str(error), 200)}, near {near!r}") from error
     except (ValueError, RecursionError) as error:
         raise ArgumentsError(f"arguments are not usable JSON: {bounded(str(error), 200)}") from error
+    return _whole(value) if "\\u" in raw else value
+
+
+def _whole(value: Any) -> Any:
+    """A value whose texts hold no half of a surrogate pair, which a model may write as an escape, and no store can keep."""
+    if isinstance(value, str):
+        return value.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace")
+    if isinstance(value, dict):
+        return {_whole(key): _whole(inner) for key, inner in value.items()}
+    return [_whole(inner) for inner in value] if isinstance(value, list) else value
 
 
 def unwrapped(text: str) -> Any:
