@@ -299,7 +299,12 @@ def test_deepseek_wants_the_reasoning_of_calls_back_word_for_word() -> None:
 
 def test_deepseek_wants_none_where_there_was_none() -> None:
     with StrictServer(profile="deepseek") as server:
-        assert broken(server, "chat", chat_loop(server, call("f"))) == []
+        body = chat_loop(server, call("f"))
+        assert broken(server, "chat", body) == []
+        body["messages"][1]["reasoning_content"] = "a filler"
+        assert broken(server, "chat", body) == []
+        body["messages"][1]["reasoning_content"] = ""
+        assert broken(server, "chat", body) == ["reasoning_back"]
 
 
 def test_gemini_wants_the_signature_on_the_same_call() -> None:
