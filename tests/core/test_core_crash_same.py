@@ -81,7 +81,7 @@ class Kept:
     def __init__(self, name: str) -> None:
         self.memory = InProcessMemory()
         self.replies, self.plugin, self.parameters = CASES[name]
-        self.run = {"output": list[int]} if name == "structured" else {}
+        self.run: dict[str, Any] = {"output": list[int]} if name == "structured" else {}
 
     def agent(self) -> Agent:
         provider = ScriptedProvider([self.answer] * 60)
