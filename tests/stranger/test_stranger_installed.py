@@ -67,11 +67,18 @@ def spoilt(environment: Environment) -> Iterator[Callable[..., None]]:
         kept.setdefault(file, file.read_text("utf-8"))
         text = re.sub(pattern, replacement, file.read_text("utf-8"), count=1)
         assert text != file.read_text("utf-8")
-        file.write_text(text, "utf-8")
+        rewritten(file, text)
 
     yield spoil
     for file, text in kept.items():
-        file.write_text(text, "utf-8")
+        rewritten(file, text)
+
+
+def rewritten(file: Path, text: str) -> None:
+    """Change a file, and drop what Python compiled of it: it goes by size and second alone, and both may be the same."""
+    file.write_text(text, "utf-8")
+    for compiled in file.parent.glob("__pycache__/*.pyc"):
+        compiled.unlink()
 
 
 def turn(room: Room) -> dict[str, object]:
