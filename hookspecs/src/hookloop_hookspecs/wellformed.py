@@ -6,13 +6,13 @@ What must live here: the look, and its words. What must never be known here: who
 
 from __future__ import annotations
 
-import binascii
 from collections.abc import Callable
 from dataclasses import fields, is_dataclass
 from functools import cache
 from types import UnionType
 from typing import Any, Final, Literal, TypeAlias, TypeVar, Union, get_args, get_origin, get_type_hints
 
+from .media import medium_of
 from .messages import File, Image
 from .redact import bounded, redact
 
@@ -115,15 +115,15 @@ def _any_of(hints: tuple[Any, ...]) -> Check:
 
 
 def _medium(value: Image | File) -> str:
-    """Is there something to show? Line breaks and data URLs are the providers' to mend."""
+    """Is there something to show?"""
+    if value.url and not value.data:
+        return ""
     if not value.data:
-        return "" if value.url else "data is empty, and there is no url"
-    data = value.data.partition(",")[2] if value.data.startswith("data:") else value.data
+        return "data is empty, and there is no url"
     try:
-        binascii.a2b_base64("".join(data.split()), strict_mode=True)
+        medium_of(value)
     except ValueError:
-        of = type(value).__name__
-        return f"data is not base64; {of}.of(…) makes it of bytes"
+        return f"data is not base64; {type(value).__name__}.of(…) makes it of bytes"
     return ""
 
 

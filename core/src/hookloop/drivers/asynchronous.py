@@ -28,9 +28,8 @@ from hookloop.engine.effects import (
     Start,
     StopJobs,
 )
-from hookloop.given import message_of
 from hookloop.hooks import Awaiting, Blocking, Waits
-from hookloop_hookspecs import Message, ModelRequest, Outcome, ProviderError, Reply
+from hookloop_hookspecs import ModelRequest, Outcome, ProviderError, Reply
 from hookloop_hookspecs.errors import Cancelled
 from hookloop_hookspecs.events import Event
 
@@ -107,14 +106,6 @@ class AsyncRun(Base):
         if event is None:
             raise StopAsyncIteration
         return event
-
-    def send(self, text: str | Message) -> None:
-        """Put a user's message into the running turn. Raises `NoOpenTurn` once it is over, `ConfigError` for no message."""
-        self.live.send(message_of(text))
-
-    def cancel(self, *, after_round: bool = False) -> None:
-        """End the turn with an outcome "cancelled": now, or at the end of the round."""
-        self.live.cancel(after_round=after_round)
 
     async def result(self) -> Outcome:
         """Read the stream to its end and give back the outcome. Raises what ended the turn, where that was an error."""

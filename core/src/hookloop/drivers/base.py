@@ -32,9 +32,10 @@ from hookloop.engine.effects import (
 )
 from hookloop.engine.run import Request, Run, Setup
 from hookloop.engine.turn import turn
+from hookloop.given import message_of
 from hookloop.hooks import Awaiting, Hooks, Waits
 from hookloop.turnview import TurnView
-from hookloop_hookspecs import Batch, Conflict, NoOpenTurn, Outcome, ProviderError, ProviderTraits, Reply, Tool
+from hookloop_hookspecs import Batch, Conflict, Message, NoOpenTurn, Outcome, ProviderError, ProviderTraits, Reply, Tool
 from hookloop_hookspecs.errors import Cancelled
 from hookloop_hookspecs.events import Event
 from hookloop_hookspecs.redact import words
@@ -199,6 +200,14 @@ class Base:
     def turn_id(self) -> str:
         """The turn's id."""
         return self.run.turn_id
+
+    def send(self, text: str | Message) -> None:
+        """Put a user's message into the running turn. Raises `NoOpenTurn` once it is over, `ConfigError` for no message."""
+        self.live.send(message_of(text))
+
+    def cancel(self, *, after_round: bool = False) -> None:
+        """End the turn with an outcome "cancelled": now, or at the end of the round."""
+        self.live.cancel(after_round=after_round)
 
     def _enter(self) -> None:
         if self.entered:

@@ -28,9 +28,8 @@ from hookloop.engine.effects import (
     StopJobs,
     Store,
 )
-from hookloop.given import message_of
 from hookloop.hooks import Awaiting, Waits
-from hookloop_hookspecs import Message, ModelRequest, Outcome, ProviderError, Reply
+from hookloop_hookspecs import ModelRequest, Outcome, ProviderError, Reply
 from hookloop_hookspecs.errors import Cancelled
 from hookloop_hookspecs.events import Event, TurnBegan
 from hookloop_hookspecs.redact import words
@@ -95,14 +94,6 @@ class SyncRun(Base):
     def __iter__(self) -> Iterator[Event]:
         self._require_entered()
         return self._events()
-
-    def send(self, text: str | Message) -> None:
-        """Put a user's message into the running turn. Raises `NoOpenTurn` once it is over, `ConfigError` for no message."""
-        self.live.send(message_of(text))
-
-    def cancel(self, *, after_round: bool = False) -> None:
-        """End the turn with an outcome "cancelled": now, or at the end of the round."""
-        self.live.cancel(after_round=after_round)
 
     def result(self) -> Outcome:
         """Read the stream to its end and give back the outcome. Raises what ended the turn, where that was an error."""

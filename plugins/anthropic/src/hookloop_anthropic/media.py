@@ -5,35 +5,27 @@ The API that refuses a block refuses every later request of the conversation too
 
 from __future__ import annotations
 
-import base64
 import re
-from typing import Any, Final, NamedTuple
+from typing import Any, Final
 
 from hookloop_hookspecs import File, Image
+from hookloop_hookspecs.media import Medium, is_data_url, medium_of
 
 from .marks import given
 
 PDF: Final = "application/pdf"
 _IMAGES: Final = frozenset({"image/jpeg", "image/png", "image/gif", "image/webp"})
-_SAME: Final = {"image/jpg": "image/jpeg"}
 _STARTS: Final = (
     (re.compile(rb"\x89PNG\r\n\x1a\n"), "image/png"),
     (re.compile(rb"\xff\xd8\xff"), "image/jpeg"),
     (re.compile(rb"GIF8[79]a"), "image/gif"),
     (re.compile(rb"RIFF.{4}WEBP", re.DOTALL), "image/webp"),
 )
-_DATA: Final = re.compile(r"data:([^;,]*)(?:;[^;,]*)*?;base64,(.*)", re.IGNORECASE | re.DOTALL)
 _ADDRESS: Final = re.compile(r"https?://[^\s]+", re.IGNORECASE)
 
 
 class Unsendable(Exception):
     """The API would refuse this part; the text says why."""
-
-
-class _Bytes(NamedTuple):
-    kind: str
-    data: str
-    raw: bytes
 
 
 def image_block(image: Image) -> dict[str, Any]:
@@ -63,7 +55,7 @@ def placeholder(part: Image | File, why: object) -> dict[str, Any]:
 
 def _address(part: Image | File) -> dict[str, str] | None:
     """The part's own address; None where it holds its data, be it in a data URL."""
-    if not part.url or part.url[:5].lower() == "data:":
+    if not part.url or is_data_url(part.url):
         return None
     if not _ADDRESS.fullmatch(part.url):
         raise Unsendable("its address is no web address")
@@ -91,23 +83,11 @@ def _document(file: File) -> dict[str, str]:
     return {"type": "text", "media_type": "text/plain", "data": text}
 
 
-def _bytes(part: Image | File) -> _Bytes:
-    """The part's kind and data, checked, whether they stand in it or in a data URL."""
-    kind, data = part.media_type, part.data
-    if part.url:
-        found = _DATA.fullmatch(part.url)
-        if found is None:
-            raise Unsendable("its address is no data URL in base64")
-        kind, data = found.groups()
-    data = "".join(data.split())
-    if not data:
-        raise Unsendable("it has no data")
+def _bytes(part: Image | File) -> Medium:
     try:
-        raw = base64.b64decode(data, validate=True)
-    except ValueError:
-        raise Unsendable("its data is not base64") from None
-    plain = kind.partition(";")[0].strip().lower()
-    return _Bytes(_SAME.get(plain, plain), data, raw)
+        return medium_of(part)
+    except ValueError as error:
+        raise Unsendable(str(error)) from None
 
 
 def _refused(kind: str) -> Unsendable:

@@ -5,18 +5,16 @@ A server that refuses a part refuses every later request of the conversation too
 
 from __future__ import annotations
 
-import base64
 import re
 from typing import Final, NamedTuple
 
 from hookloop_hookspecs import File, Image
+from hookloop_hookspecs.media import Medium, is_data_url, medium_of, plain_kind
 
 from .values import utf8
 
 PDF: Final = "application/pdf"
-_DATA: Final = re.compile(r"data:([^;,]*)(?:;[^;,]*)*?;base64,(.*)", re.IGNORECASE | re.DOTALL)
 _ADDRESS: Final = re.compile(r"[a-z][a-z0-9+.-]*://[^\s]+", re.IGNORECASE)
-_SAME: Final = {"image/jpg": "image/jpeg"}
 _SOUNDS: Final = {
     "audio/mpeg": "mp3",
     "audio/mp3": "mp3",
@@ -67,12 +65,6 @@ class Sound(NamedTuple):
 
     format: str
     data: str
-
-
-class _Bytes(NamedTuple):
-    kind: str
-    data: str
-    raw: bytes
 
 
 def left_out(part: Image | File, why: Unsendable) -> str:
@@ -138,12 +130,12 @@ def told(file: File) -> str | None:
 
 def file_name(file: File) -> str:
     """The file's name, made up from its media type where it has none."""
-    return utf8(file.name) or f"file.{_plain(file.media_type).rpartition('/')[2]}"
+    return utf8(file.name) or f"file.{plain_kind(file.media_type).rpartition('/')[2]}"
 
 
 def _is_address(part: Image | File) -> bool:
     """True where the part stands elsewhere; an image's address stands over its data, a file's does not."""
-    elsewhere = bool(part.url) and part.url[:5].lower() != "data:"
+    elsewhere = bool(part.url) and not is_data_url(part.url)
     return elsewhere and (isinstance(part, Image) or not part.data)
 
 
@@ -153,35 +145,18 @@ def _address(part: Image | File) -> str:
     return utf8(part.url)
 
 
-def _bytes(part: Image | File) -> _Bytes:
-    """The part's kind and data, checked, whether they stand in it or in a data URL."""
-    kind, data = part.media_type, part.data
-    if part.url and not data:
-        found = _DATA.fullmatch(part.url)
-        if found is None:
-            raise Unsendable("its address is no data URL in base64")
-        kind, data = found.groups()
-    data = "".join(data.split())
-    if not data:
-        raise Unsendable("it has no data")
+def _bytes(part: Image | File) -> Medium:
     try:
-        raw = base64.b64decode(data, validate=True)
-    except ValueError:
-        raise Unsendable("its data is not base64") from None
-    return _Bytes(_plain(kind), data, raw)
-
-
-def _plain(kind: str) -> str:
-    """The media type without its parameters, under its usual name."""
-    plain = kind.partition(";")[0].strip().lower()
-    return _SAME.get(plain, plain)
+        return medium_of(part)
+    except ValueError as error:
+        raise Unsendable(str(error)) from None
 
 
 def _is_text(kind: str) -> bool:
     return kind.startswith("text/") or kind in _TEXTS
 
 
-def _data_url(found: _Bytes) -> str:
+def _data_url(found: Medium) -> str:
     return f"data:{found.kind};base64,{found.data}"
 
 
