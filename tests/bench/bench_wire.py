@@ -40,6 +40,8 @@ class Handler(BaseHTTPRequestHandler):
     """Calls `edit` until the conversation has `rounds` results (the model's name says how many), then answers."""
 
     protocol_version = "HTTP/1.1"
+    wbufsize = -1
+    disable_nagle_algorithm = True  # else each answer waits 40 ms for an acknowledgement, and caches are cold when it comes
 
     def do_POST(self) -> None:
         body = json.loads(self.rfile.read(int(self.headers["content-length"])))
