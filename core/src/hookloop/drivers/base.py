@@ -268,16 +268,16 @@ class Base:
 
     def _body(self, job: Job) -> Body:
         """One call, ready to be run by an edge."""
-        timeout = self._timeout(job)
+        timeout = self._timeout(job.tool)
         cancel = self._end
         if timeout is not None:
             cancel = self._cancels[job.place] = threading.Event()
         context = context_of(job, self.run.conversation, self.run.log.turn, self.deps, cancel)
         return body(job, context, self.world.detailed, timeout)
 
-    def _timeout(self, job: Job) -> float | None:
-        """Seconds that a call may take."""
-        return job.tool.timeout if job.tool.timeout is not None else self.world.timeout
+    def _timeout(self, tool: Tool) -> float | None:
+        """Seconds that a call of a tool may take."""
+        return tool.timeout if tool.timeout is not None else self.world.timeout
 
     def _tell_late(self, place: int) -> None:
         """Tell a tool that nobody waits for it any more. One without a timeout is left when the turn is, and knows."""

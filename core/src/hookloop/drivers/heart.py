@@ -7,7 +7,10 @@ their event loop and no thread.
 from __future__ import annotations
 
 import threading
+import time
 from collections.abc import Callable
+
+from .workers import join
 
 
 class Heart:
@@ -26,7 +29,11 @@ class Heart:
             self._turns.add(renew)
             if self._thread is None and not self._stop.is_set():
                 self._thread = threading.Thread(target=self._beat, name="hookloop-heart", daemon=True)
-                self._thread.start()
+                try:
+                    self._thread.start()
+                except RuntimeError:
+                    self._thread = None  # there can be none now; the next turn tries again
+                    raise
 
     def forget(self, renew: Callable[[], None]) -> None:
         """The turn is over."""
@@ -44,4 +51,4 @@ class Heart:
         """End the thread."""
         self._stop.set()
         if self._thread is not None:
-            self._thread.join()
+            join(self._thread, time.monotonic() + self._seconds)

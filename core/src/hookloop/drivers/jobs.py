@@ -33,6 +33,11 @@ class Schedule:
             started.append(job)
         return started
 
+    @property
+    def single(self) -> bool:
+        """Is there one job alone, which may start now in a thread?"""
+        return len(self._waiting) == 1 and not self.running and not self._waiting[0].tool.is_async
+
     def _may(self, job: Job) -> bool:
         if not self.running:
             return True

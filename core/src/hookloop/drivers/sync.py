@@ -1,25 +1,23 @@
-"""The sync driver: the caller's thread advances the turn; tools run in worker threads, async parts on the portal."""
+"""The sync driver: the caller's thread advances the turn; tools run in worker threads, async parts on the portal.
+
+Where nobody listens to events, a worker that ran a call carries the turn on (see `carrier`).
+"""
 
 from __future__ import annotations
 
-import queue
 import threading
-import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import CancelledError as FutureCancelled
 from concurrent.futures import Future
 from contextlib import suppress
-from functools import partial
 from typing import Any, Self
 
 from hookloop.engine.effects import (
     Ask,
     CallHook,
-    Done,
     Effect,
     Emit,
     Inbox,
-    Job,
     Next,
     NextResult,
     Now,
@@ -32,14 +30,14 @@ from hookloop.hooks import Awaiting, Waits
 from hookloop_hookspecs import ModelRequest, Outcome, ProviderError, Reply
 from hookloop_hookspecs.errors import Cancelled
 from hookloop_hookspecs.events import Event, TurnBegan
-from hookloop_hookspecs.redact import words
 
-from .base import Base, World, foreign, last_reply, no_abort, whole
-from .jobs import Schedule, failed, play, runs_on
-from .workers import Task
+from .base import World, foreign, last_reply, no_abort, whole
+from .carrier import Carrier
+from .jobs import Schedule
+from .sync_jobs import SyncJobs, closed, pull
 
 
-class SyncRun(Base):
+class SyncRun(SyncJobs):
     """A turn as a stream of events: `with agent.stream(…) as events: for event in events: …`.
 
     Leaving early ends the turn in order; `outcome` is there at the end. `send` and `cancel` may be called from any thread.
@@ -48,22 +46,21 @@ class SyncRun(Base):
     def __init__(self, *args: Any) -> None:
         super().__init__(*args)
         self._now: Effect[Any] = Emit(TurnBegan("", ""))
-        self._done: queue.SimpleQueue[Done | None] = queue.SimpleQueue()
-        self._schedule = Schedule((), 1)
-        self._tasks: dict[int, Task | Future[Any]] = {}
-        self._begun: dict[int, float] = {}
-        self._stopped: list[Done] = []  # what the stopping of jobs brought so far
         self._stream: Iterator[Any] | None = None
         self._asked: tuple[Any, ModelRequest] | None = None
         self._waiting: Future[Any] | None = None
         self._woken = threading.Event()
-        self._interrupt: KeyboardInterrupt | None = None
+        self._kept: BaseException | None = None  # what struck the caller, and comes out when the turn is over
         self.live.wake = self._wake
 
     def __enter__(self) -> Self:
         self._enter()
-        if self._leased:
-            self.world.heart.watch(self._renew)
+        try:
+            if self._leased:
+                self.world.heart.watch(self._renew)
+        except BaseException:
+            self._over(None)
+            raise
         return self
 
     def _over(self, outcome: Outcome | None) -> None:
@@ -79,17 +76,17 @@ class SyncRun(Base):
 
     def __exit__(self, *_exc: object) -> None:
         self._wish = True
-        if not self.finished or self._interrupt is not None:
+        if not self.finished or self._kept is not None:
             for _ in self._drained():
                 pass
 
     def _drained(self) -> Iterator[Event]:
-        """What is left of the turn; nothing but a kept Ctrl-C where it is over."""
+        """What is left of the turn; nothing but what was kept where it is over."""
         if not self.finished:
             yield from self._events()
-        elif self._interrupt is not None:
-            interrupt, self._interrupt = self._interrupt, None
-            raise interrupt
+        elif self._kept is not None:
+            kept, self._kept = self._kept, None
+            raise kept
 
     def __iter__(self) -> Iterator[Event]:
         self._require_entered()
@@ -99,31 +96,51 @@ class SyncRun(Base):
         """Read the stream to its end and give back the outcome. Raises what ended the turn, where that was an error."""
         self.run.heard = self._heard
         with self:
-            for _ in self._events():
-                pass
+            self._drive()
         assert self.outcome is not None
         return self.outcome
 
     def _events(self) -> Iterator[Event]:
-        while True:
-            effect = self._advance()
-            if effect is None:
-                break
-            try:
-                self._answer = self._perform(effect)
-            except BaseException as error:
-                self._failed(effect, error)
+        while (effect := self._advance()) is not None:
+            self._settle(effect)
             if isinstance(effect, Emit):
                 yield effect.event
-        if self._interrupt is not None:
-            interrupt, self._interrupt = self._interrupt, None
-            interrupt.outcome = self.outcome  # type: ignore[attr-defined]  # for whoever catches Ctrl-C
-            raise interrupt
+        self._come_out()
+
+    def _drive(self) -> None:
+        """Play the turn to its end; nobody reads its events."""
+        effect = self._advance()
+        while effect is not None:
+            if isinstance(effect, NextResult) and self._lends:
+                effect = Carrier(self, effect).lend()
+            else:
+                self._settle(effect)
+                effect = self._advance()
+        self._come_out()
+
+    def _come_out(self) -> None:
+        """The turn is over: what was kept until then, as a Ctrl-C, comes out."""
+        if self._kept is not None:
+            kept, self._kept = self._kept, None
+            kept.outcome = self.outcome  # type: ignore[attr-defined]  # for whoever catches Ctrl-C
+            raise kept
+
+    @property
+    def _lends(self) -> bool:
+        """May a worker carry the turn on from the result that is waited for?"""
+        return not (self._heard or self._leaving or self.run.finishing) and self._schedule.single
+
+    def _settle(self, effect: Effect[Any]) -> None:
+        """Perform an effect and keep its answer, or what is to be thrown in its place."""
+        try:
+            self._answer = self._perform(effect)
+        except BaseException as error:
+            self._failed(effect, error)
 
     def _failed(self, effect: Effect[Any], error: BaseException) -> None:
         """Throw what happened in place of the answer. Ctrl-C ends the turn in order and comes out once that is done."""
-        if isinstance(error, KeyboardInterrupt) and self._interrupt is None:
-            self._interrupt, self._wish = error, True
+        if isinstance(error, KeyboardInterrupt) and self._kept is None:
+            self._kept, self._wish = error, True
             if not self._may_leave(effect):
                 self._once_more(effect)
                 return
@@ -186,6 +203,10 @@ class SyncRun(Base):
         waiting = self._waiting
         if waiting is not None and self._may_leave(self._now):
             waiting.cancel()
+        self._abort()
+
+    def _abort(self) -> None:
+        """Let the provider that is asked end its answer."""
         asked = self._asked
         if asked is not None:
             getattr(asked[0], "abort", no_abort)(asked[1])
@@ -243,29 +264,26 @@ class SyncRun(Base):
 
     def _next(self) -> Any:
         assert self._stream is not None
+        return self._received(*pull(self._stream))
+
+    def _received(self, piece: Any, error: BaseException | None) -> Any:
+        """What came of the provider's stream. Raises `ProviderError`, also for what else a provider raised."""
         assert self._asked is not None
         provider = self._asked[0]
-        try:
-            piece = next(self._stream, None)
-        except ProviderError:
+        if error is not None or piece is None or isinstance(piece, Reply):
             self._drop_stream()
-            self._check()
-            raise
-        except Exception as error:
-            self._drop_stream()
-            self._check()
-            raise foreign(provider, error) from error
+        if error is not None and not isinstance(error, Exception):
+            raise error
         self._check()
-        if piece is None or isinstance(piece, Reply):
-            self._drop_stream()
-            return whole(provider, piece)
-        return piece
+        if error is None:
+            return piece if piece is not None and not isinstance(piece, Reply) else whole(provider, piece)
+        if isinstance(error, ProviderError):
+            raise error
+        raise foreign(provider, error) from error
 
     def _drop_stream(self) -> None:
         stream, self._stream, self._asked = self._stream, None, None
-        close = getattr(stream, "close", None)
-        if close is not None:
-            close()
+        closed(stream)
 
     def _complete(self, request: ModelRequest) -> Reply:
         """Ask the turn's model for a plugin."""
@@ -276,135 +294,6 @@ class SyncRun(Base):
         from .edges import complete
 
         return await complete(self._provider(self.run.facts.reference), request)
-
-    def _start_ready(self) -> None:
-        for job in self._schedule.ready():
-            steps = self._body(job)
-            if job.tool.is_async:
-                self._tasks[job.place] = self._on_portal(job, steps)
-            else:
-                self._submit(job, partial(self._on_thread, job, steps))
-
-    def _submit(self, job: Job, work: Callable[[], None]) -> None:
-        try:
-            self.world.workers.submit(work, job.tool.name, partial(self._tasks.__setitem__, job.place))
-        except Exception as error:
-            self._done.put(
-                Done(job.place, began=False, warning=f"{job.tool.name} could not be started: {words(error)}")
-            )
-
-    def _on_thread(self, job: Job, steps: Any) -> None:
-        def begin() -> None:
-            self._begun[job.place] = time.monotonic()
-
-        self._done.put(play(steps, begin, self._cancels.get(job.place, self._end).wait))
-
-    def _on_portal(self, job: Job, steps: Any) -> Future[Any]:
-        from .edges import aplay, call_async, sleep_async
-
-        async def work() -> None:
-            done = Done(job.place, interrupted=True)
-            try:
-                done = await aplay(steps, partial(call_async, grace=self.world.grace), sleep_async)
-            finally:
-                self._done.put(done)
-
-        return self.world.portal.start(work)
-
-    def _next_result(self) -> Done:
-        """The next job that is over, or has run out of time. Jobs that may start now do so first: not before the engine has
-        judged the result it was given last.
-        """
-        self._start_ready()
-        while True:
-            self._check()
-            done = self._wait_done(self._remaining())
-            if done is not None and self._schedule.ended(done.place):
-                return done
-            late = self._late()
-            if late is not None:
-                return late
-
-    def _wait_done(self, seconds: float | None) -> Done | None:
-        try:
-            return self._done.get(timeout=seconds)
-        except queue.Empty:
-            return None
-
-    def _remaining(self) -> float | None:
-        """Seconds until the next running job is out of time."""
-        limited = [
-            (place, timeout)
-            for place, job in self._schedule.running.items()
-            if not job.tool.is_async and (timeout := self._timeout(job)) is not None  # async ones: the portal's edge
-        ]
-        if not limited:
-            return None
-        now = time.monotonic()
-        return min(max(0.0, self._begun.get(place, now) + timeout - now) for place, timeout in limited)
-
-    def _late(self) -> Done | None:
-        """A job in a thread that ran out of time: it is given up, its thread runs on."""
-        now = time.monotonic()
-        for place, job in list(self._schedule.running.items()):
-            timeout, began = self._timeout(job), self._begun.get(place)  # noted for calls in threads alone
-            if timeout is not None and began is not None and now >= began + timeout:
-                return self._give_up(job, timeout)
-        return None
-
-    def _give_up(self, job: Job, timeout: float) -> Done:
-        """A job ran out of time; its thread is told, and left."""
-        self._schedule.ended(job.place)
-        warning = self._abandon(job)
-        text = f"{job.tool.name} ran longer than {timeout:g} s and was left; its effect is unknown"
-        return failed(job, text, timeout, warning)
-
-    def _abandon(self, job: Job) -> str:
-        """Wait no longer for a job; gives back a warning where it runs on in its thread."""
-        self._tell_late(job.place)
-        task = self._tasks[job.place]
-        if isinstance(task, Task) and self.world.workers.give_up(task):
-            return runs_on(job.tool.name)
-        return ""
-
-    def _stop_jobs(self, cancel: bool) -> list[Done]:
-        """Start no further job; wait for those that run, or (also once somebody wishes so) cancel them and wait for the
-        grace.
-        """
-        self._stopped += self._schedule.halt()
-        until: float | None = None
-        while self._schedule.running:
-            if until is None and (cancel or self._wished):
-                until = time.monotonic() + self.world.grace
-                self._cancel_jobs()
-                continue
-            left = None if until is None else until - time.monotonic()
-            if left is not None and left <= 0:
-                break
-            done = self._wait_done(_least(left, self._remaining()))
-            if done is not None and self._schedule.ended(done.place):
-                self._stopped.append(done)
-            elif (late := self._late()) is not None:
-                self._stopped.append(late)
-        self._stopped += [self._left(job) for job in list(self._schedule.running.values())]
-        dones, self._stopped = self._stopped, []
-        return dones
-
-    def _cancel_jobs(self) -> None:
-        """Tell all tools, and take back what no thread took up."""
-        self._stop_tools()
-        for place in list(self._schedule.running):
-            task = self._tasks.get(place)
-            if isinstance(task, Future):
-                task.cancel()
-            elif task is None or self.world.workers.withdraw(task):
-                self._schedule.ended(place)
-                self._stopped.append(Done(place, began=False))
-
-    def _left(self, job: Job) -> Done:
-        """A job that did not end within the grace."""
-        self._schedule.ended(job.place)
-        return Done(job.place, interrupted=True, warning=self._abandon(job))
 
 
 _ACTS: dict[type, Callable[[SyncRun, Any], Any]] = {
@@ -419,10 +308,6 @@ _ACTS: dict[type, Callable[[SyncRun, Any], Any]] = {
     StopJobs: lambda run, effect: run._stop_jobs(effect.cancel),
     Store: SyncRun._store,
 }
-
-
-def _least(a: float | None, b: float | None) -> float | None:
-    return b if a is None else a if b is None else min(a, b)
 
 
 def trampoline(waits: Waits, wait: Callable[[Awaiting], Any]) -> Any:

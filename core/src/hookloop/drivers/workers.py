@@ -1,4 +1,5 @@
-"""Worker threads of an agent: for sync tools and for stores in async runs. Daemon threads, made when needed, reused.
+"""Worker threads of an agent: for sync tools (and the turns they carry on) and for stores in async runs. Daemon threads, made
+when needed, reused.
 
 A call that runs out of time cannot be killed: its thread is given up, another may take its place, and it is counted until
 it ends. Past `GIVEN_UP` such threads no further one is made, so a leak is bounded.
@@ -9,8 +10,9 @@ from __future__ import annotations
 import contextvars
 import threading
 from collections.abc import Callable
+from contextlib import suppress
 from queue import SimpleQueue
-from time import monotonic
+from time import monotonic, sleep
 from typing import Any
 
 GIVEN_UP = 64
@@ -31,7 +33,7 @@ class Task:
 
 
 class Workers:
-    """A pool of at most `limit` threads (plus those whose calls were given up)."""
+    """A pool of at most `limit` threads (plus those whose calls were given up, and those that rest)."""
 
     def __init__(self, limit: int) -> None:
         self._limit = limit
@@ -41,6 +43,7 @@ class Workers:
         self._idle = 0
         self._queued = 0
         self._given_up: set[Task] = set()
+        self._resting: set[Task] = set()
         self._closed = False
 
     def submit(self, run: Callable[[], Any], what: str, keep: Callable[[Task], None] | None = None) -> Task:
@@ -55,7 +58,7 @@ class Workers:
             if self._closed:
                 raise RuntimeError("the agent is closed")
             nested = threading.current_thread() in self._threads  # a tool that runs an agent must not wait for itself
-            room = nested or len(self._threads) - len(self._given_up) < self._limit
+            room = nested or self._counted < self._limit
             if self._queued >= self._idle and room:
                 self._spawn()
             self._queued += 1
@@ -101,11 +104,31 @@ class Workers:
     def _returned(self, task: Task) -> bool:
         """A call is over: does its thread serve on? One that was given up was replaced."""
         with self._lock:
+            self._resting.discard(task)
             if task.given_up:
                 self._given_up.discard(task)
                 return False
             self._idle += 1
             return True
+
+    def rest(self, task: Task) -> None:
+        """This call's thread runs no tool for a while (it carries a turn and asks a model), so another one may."""
+        with self._lock:
+            self._resting.add(task)
+            if self._queued > self._idle:
+                with suppress(RuntimeError):  # no thread is to be had: what waits goes on waiting
+                    self._spawn()
+
+    def resume(self, task: Task) -> bool:
+        """It is back. False where meanwhile enough others run tools, so that its next one must queue."""
+        with self._lock:
+            self._resting.discard(task)
+            return self._counted <= self._limit
+
+    @property
+    def _counted(self) -> int:
+        """How many threads count against the limit."""
+        return len(self._threads) - len(self._given_up) - len(self._resting)
 
     def withdraw(self, task: Task) -> bool:
         """Take back a call that no thread took up yet; False where one did."""
@@ -121,6 +144,7 @@ class Workers:
             if not task.begun:
                 task.given_up = True
                 return False
+            self._resting.discard(task)
             if len(self._given_up) < GIVEN_UP:
                 if self._queued > self._idle:
                     self._spawn()
@@ -143,8 +167,20 @@ class Workers:
         for _ in threads:
             self._tasks.put(None)
         for thread in threads:
-            thread.join(max(0.0, until - monotonic()))
+            join(thread, until)
         return self.running_on
+
+
+def join(thread: threading.Thread, until: float) -> None:
+    """Wait for a thread's end, also for one that is just starting (Ctrl-C may have come meanwhile); not for the calling one."""
+    while thread is not threading.current_thread():
+        try:
+            thread.join(max(0.0, until - monotonic()))
+            return
+        except RuntimeError:
+            if monotonic() >= until:
+                return
+            sleep(0.001)
 
 
 def _run(task: Task) -> None:

@@ -1,0 +1,248 @@
+"""A worker that ran a call carries the turn on, while the caller's thread watches.
+
+To hand a call to another thread and its result back costs as much as the rest of a round. So the worker that ran the only
+call of a reply goes on from there: it stores the result, asks the model, runs the next call, until something comes that is
+the caller's (a hook, a store that blocks, calls in parallel, the end of the turn).
+
+Rules for the next editor. One thread at a time has the drive, and it alone touches the run. The worker gives the drive back
+between two effects. While it is inside foreign code (a tool, a provider), where it touches nothing of the run, the caller may
+take the drive: the worker then finds itself left, and keeps its hands off. So nothing deaf holds a turn up, and what the
+caller does from there on is what it does where it drives alone. `_place` is written under the lock.
+"""
+
+from __future__ import annotations
+
+import contextvars
+import threading
+from time import monotonic
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias
+
+from hookloop.engine.effects import Ask, Done, Effect, Emit, Inbox, Job, Next, NextResult, Now, Start, Store
+from hookloop_hookspecs import Reply
+
+from .base import reference_of
+from .jobs import runs_on
+from .sync_jobs import closed, pull
+
+if TYPE_CHECKING:
+    from .sync import SyncRun
+    from .workers import Task
+
+Place: TypeAlias = Literal["engine", "tool", "model", "back", "left"]
+"""Where the worker is: at the engine, inside foreign code, at its end, or left behind by the caller."""
+INSTANT = frozenset({Ask, Emit, Inbox, Now, Start, Store})
+"""Effects that wait for nothing, unless their provider or store does."""
+
+
+class Carrier:
+    """The drive of one run, from a call on until it is the caller's again.
+
+    Arguments: `run`, which waits for the answer to `effect`: the result of a single job that may start.
+    """
+
+    def __init__(self, run: SyncRun, effect: Effect[Any]) -> None:
+        self._run = run
+        self._effect: Effect[Any] | None = effect
+        self._lock = threading.Lock()
+        self._place: Place = "tool"
+        self._left_in = ""
+        self._wanted = False
+        self._room = True
+        self._error: BaseException | None = None
+        self._task: Task | None = None
+        (self._job,) = run._schedule.ready()
+        self._steps = run._body(self._job)
+
+    # The caller's side.
+
+    def lend(self) -> Effect[Any] | None:
+        """Let a worker carry the turn; gives back the first effect that is the caller's to perform, None at the end.
+
+        Raises what the engine raises at the end of a turn. Whatever strikes the caller while it waits (Ctrl-C, an alarm) is
+        thrown into the turn at the next effect that may be left, or comes out when the turn is over.
+        """
+        run, struck = self._run, self._submitted()
+        until: float | None = None
+        while self._place != "back":
+            try:
+                if until is None and (struck is not None or run._wished):
+                    until = monotonic() + run.world.grace
+                    self._want()
+                if self._taken(until):
+                    break
+                self._wait(until)
+            except BaseException as error:
+                struck = struck or error
+        if self._left_in == "model":
+            self._leave_provider()
+        if self._error is not None:
+            raise self._error from struck
+        return self._given_back(struck) if self._place == "back" else self._go_on(struck)
+
+    def _given_back(self, struck: BaseException | None) -> Effect[Any] | None:
+        """Nothing was begun of the effect at which the turn stands. Where that may not be left, what struck is kept."""
+        run, effect = self._run, self._effect
+        if struck is not None and effect is not None and run._may_leave(effect):
+            run._failed(effect, struck)
+            return run._advance()
+        if struck is not None:
+            run._kept, run._wish = run._kept or struck, True
+        return effect
+
+    def _go_on(self, struck: BaseException | None) -> Effect[Any] | None:
+        """The worker is left behind in what it runs for an effect; that is the caller's now."""
+        run, effect = self._run, self._effect
+        assert effect is not None
+        if struck is not None:
+            run._failed(effect, struck)
+        else:
+            run._settle(effect)
+        return run._advance()
+
+    def _submitted(self) -> BaseException | None:
+        """Begin; gives back what struck meanwhile. A worker that cannot be had is a call that did not begin, as ever."""
+        try:
+            if not self._run._submit(self._job, self._work, self._keep):
+                self._place = "left"
+        except BaseException as error:
+            return error
+        return None
+
+    def _keep(self, task: Task) -> None:
+        self._task = self._run._tasks[self._job.place] = task
+
+    def _want(self) -> None:
+        """Ask for the drive, and end what the worker waits for."""
+        with self._lock:
+            self._wanted = True
+        self._run._abort()
+
+    def _taken(self, until: float | None) -> bool:
+        """Take the drive where that is due: from a tool at once where it is wanted, or when it is out of time; from a provider
+        that does not let itself be ended at `until`.
+        """
+        with self._lock:
+            due = until is not None and (self._place == "tool" or monotonic() >= until)
+            if self._place == "tool" and not due:
+                due = self._run._remaining() == 0
+            if due and self._place in ("tool", "model"):
+                self._left_in, self._place = self._place, "left"
+            return self._place == "left"
+
+    def _leave_provider(self) -> None:
+        """The provider does not come back: its stream is the worker's from now on, to be closed when it does."""
+        run = self._run
+        assert run._asked is not None
+        assert self._task is not None
+        self._task.what = reference_of(run._asked[0])
+        run._stream = run._asked = None
+        if run.world.workers.give_up(self._task):
+            run.run.warnings.append(runs_on(self._task.what))
+
+    def _wait(self, until: float | None) -> None:
+        """Wait until something happens: at most until a running call, or the next that may begin meanwhile, is late."""
+        with self._lock:
+            limits = [self._run._remaining() if self._place == "tool" else None, self._run._shortest]
+        if until is not None:
+            limits.append(max(0.01, until - monotonic()))
+        self._run._wait_done(min((limit for limit in limits if limit is not None), default=None))
+
+    # The worker's side.
+
+    def _work(self) -> None:
+        try:
+            if self._called(self._job):
+                self._carry()
+        except BaseException as error:
+            if self._place == "left":
+                raise  # a stream that cannot be closed: the turn is not ours any more
+            self._error = error  # what the turn ends with, which is the caller's to raise
+        self._entered("back")
+        self._run._done.put(None)
+
+    def _carry(self) -> None:
+        """Go on, up to an effect that is the caller's, or that the caller wants to perform."""
+        run = self._run
+        while True:
+            effect = self._effect = run._advance()
+            if effect is None or self._wanted or run.run.finishing or run._wished:
+                return
+            kind = type(effect)
+            if kind is NextResult:
+                if not (self._room and run._lends and self._next_call()):
+                    return
+            elif kind is Next:
+                if not self._piece(effect):
+                    return
+            elif kind in INSTANT and self._instant(effect):
+                run._settle(effect)
+                if kind is Ask and self._task is not None:
+                    run.world.workers.rest(self._task)  # until the reply is whole, other calls may take its place
+            else:
+                return
+
+    def _instant(self, effect: Effect[Any]) -> bool:
+        """Can it be performed without waiting? A provider that is async alone needs the portal."""
+        run = self._run
+        if isinstance(effect, Store):
+            return run.world.hooks.plain(effect.memory, "persist_memory") is not None
+        if isinstance(effect, Ask):
+            return callable(getattr(run._provider(effect.provider), "stream", None))
+        return True
+
+    def _entered(self, place: Place) -> bool:
+        """Go to another place; False where the caller took the drive, or wants it before foreign code is entered."""
+        with self._lock:
+            if self._place == "left" or (self._wanted and place == "model"):
+                return False
+            self._place = place
+            return True
+
+    def _next_call(self) -> bool:
+        """Run the next call; False where the drive is wanted, or was taken meanwhile."""
+        run = self._run
+        assert self._task is not None
+        with self._lock:
+            if self._wanted:
+                return False
+            (job,) = run._schedule.ready()
+            run._tasks[job.place] = self._task
+            self._task.what = job.tool.name
+            self._steps = run._body(job)
+            self._place = "tool"
+        return self._called(job)
+
+    def _called(self, job: Job) -> bool:
+        """Run a call, in a context of its own; False where the drive was taken meanwhile."""
+        run = self._run
+        done: Done = contextvars.copy_context().run(run._played, job, self._steps)
+        if not self._entered("engine"):
+            run._done.put(done)
+            return False
+        run._schedule.ended(job.place)
+        run._answer = done
+        return True
+
+    def _piece(self, effect: Effect[Any]) -> bool:
+        """Take the next piece of a reply; False where the drive was taken, or is wanted."""
+        run = self._run
+        stream = run._stream
+        assert stream is not None
+        assert self._task is not None
+        if not self._entered("model"):
+            return False
+        piece, error = pull(stream)
+        if not self._entered("engine"):
+            closed(stream)
+            return False
+        if self._wanted:
+            run._drop_stream()
+            return False
+        if error is not None or piece is None or isinstance(piece, Reply):
+            self._room = run.world.workers.resume(self._task)
+        run._now = effect
+        try:
+            run._answer = run._received(piece, error)
+        except BaseException as raised:
+            run._failed(effect, raised)
+        return True

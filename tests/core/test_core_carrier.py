@@ -1,0 +1,348 @@
+"""`run` lets the worker that ran a call carry the turn on. Nobody may notice it: not hooks, not stores, not who leaves."""
+
+from __future__ import annotations
+
+import contextvars
+import signal
+import threading
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from going import go
+
+from hookloop import Agent, Outcome, tool
+from hookloop.engine.history import check
+from hookloop.memory import InProcessMemory
+from hookloop.testing import ScriptedProvider, call, say
+from hookloop_hookspecs import Batch, Delta, ModelRequest, ProviderError, Reply, hookimpl
+
+HERE = "the caller"
+MAIN = threading.main_thread().ident or 0
+
+
+def where() -> str:
+    """Which thread this is."""
+    main = threading.current_thread() is threading.main_thread()
+    return HERE if main else threading.current_thread().name
+
+
+class Asked(ScriptedProvider):
+    """Notes on which threads it is asked; `at` its nth request something is done first."""
+
+    def __init__(self, *script: Any, at: int = 0, act: Callable[[], object] | None = None) -> None:
+        super().__init__(*script)
+        self.at = at
+        self.act = act
+        self.threads: list[str] = []
+
+    def stream(self, request: ModelRequest) -> Iterator[Delta | Reply]:
+        self.threads.append(where())
+        if self.act is not None and len(self.threads) == self.at:
+            self.act()
+        return super().stream(request)
+
+
+@tool
+def note(text: str) -> str:
+    """Say on which thread it runs."""
+    return f"{text} on {where()}"
+
+
+def two_calls() -> list[Any]:
+    return [call("note", {"text": "one"}, id="c1"), call("note", {"text": "two"}, id="c2"), say("done")]
+
+
+def results(outcome: Outcome) -> list[str]:
+    return [result.text for message in outcome.new for result in message.results]
+
+
+def test_one_worker_runs_all_calls_and_asks_the_model_from_the_first_call_on() -> None:
+    provider = Asked(two_calls())
+    with Agent(provider, tools=[note]) as agent:
+        outcome = agent.run("go")
+    assert results(outcome) == ["one on hookloop-worker", "two on hookloop-worker"]
+    assert provider.threads == [HERE, "hookloop-worker", "hookloop-worker"]
+
+
+def test_hooks_and_blocking_stores_stay_on_the_callers_thread() -> None:
+    threads: dict[str, set[str]] = {}
+
+    class Notes:
+        name = "notes"
+
+        @hookimpl
+        def before_round(self) -> None:
+            threads.setdefault("before_round", set()).add(where())
+
+        @hookimpl
+        def after_tool(self) -> None:
+            threads.setdefault("after_tool", set()).add(where())
+
+        @hookimpl
+        def after_turn(self) -> None:
+            threads.setdefault("after_turn", set()).add(where())
+
+    class Blocks(InProcessMemory):
+        blocking = True
+
+        @hookimpl
+        def persist_memory(self, batch: Batch) -> None:
+            threads.setdefault("persist_memory", set()).add(where())
+            super().persist_memory(batch)
+
+    for plugins, memory in (([Notes()], None), ([], Blocks())):
+        with Agent(Asked(two_calls()), tools=[note], plugins=plugins, memory=memory) as agent:
+            agent.run("go")
+    assert threads == {name: {HERE} for name in ("before_round", "after_tool", "after_turn", "persist_memory")}
+
+
+def test_where_events_are_read_the_caller_drives() -> None:
+    provider = Asked(two_calls())
+    with Agent(provider, tools=[note]) as agent:
+        go(agent, "stream", "go")
+    assert provider.threads == [HERE] * 3
+
+
+def test_each_call_has_a_context_of_its_own_and_the_callers_is_untouched() -> None:
+    variable: contextvars.ContextVar[str] = contextvars.ContextVar("variable", default="unset")
+
+    @tool
+    def sets(value: str) -> str:
+        """Set the variable."""
+        seen = variable.get()
+        variable.set(value)
+        return seen
+
+    script = [call("sets", {"value": str(n)}, id=f"c{n}") for n in range(3)]
+    seen: list[str] = []
+    provider = Asked([*script, say("done")], at=3, act=lambda: seen.append(variable.get()))
+    variable.set("the caller's")
+    with Agent(provider, tools=[sets]) as agent:
+        outcome = agent.run("go")
+    assert results(outcome) == ["the caller's"] * 3
+    assert seen == ["the caller's"]
+    assert variable.get() == "the caller's"
+
+
+class Deaf:
+    """Blocks the thread that calls it, until it is let go."""
+
+    def __init__(self) -> None:
+        self.begun = threading.Event()
+        self.end = threading.Event()
+
+    def __call__(self) -> str:
+        self.begun.set()
+        self.end.wait(30)
+        return "woke up"
+
+
+def leaving(agent: Agent, deaf: Deaf, leave: Callable[[], object]) -> None:
+    """Run a turn, and let `leave` be called once the deaf thing runs."""
+
+    def wait() -> None:
+        assert deaf.begun.wait(20)
+        leave()
+
+    thread = threading.Thread(target=wait)
+    thread.start()
+    try:
+        agent.run("go", conversation="c")
+    finally:
+        thread.join()
+
+
+def assert_goes_on(agent: Agent, provider: ScriptedProvider) -> None:
+    provider.steps = [say("next")] * (len(provider.requests) + 1)
+    outcome = agent.run("and now?", conversation="c")
+    check(outcome.messages)
+    assert outcome.text == "next"
+
+
+LEAVES: dict[str, Callable[[Agent], object]] = {
+    "cancel": lambda agent: agent.cancel("c"),
+    "ctrl-c": lambda agent: signal.pthread_kill(MAIN, signal.SIGINT),
+    "alarm": lambda agent: signal.setitimer(signal.ITIMER_REAL, 0.01),
+}
+
+
+def alarmed(*_: object) -> None:
+    raise TimeoutError("alarm")
+
+
+@pytest.fixture
+def alarms() -> Iterator[None]:
+    """SIGALRM raises in the main thread."""
+    old = signal.signal(signal.SIGALRM, alarmed)
+    yield
+    signal.setitimer(signal.ITIMER_REAL, 0)
+    signal.signal(signal.SIGALRM, old)
+
+
+class Told:
+    """Notes the outcomes that plugins are told."""
+
+    name = "told"
+
+    def __init__(self) -> None:
+        self.outcomes: list[Outcome] = []
+
+    @hookimpl
+    def after_turn(self, outcome: Outcome) -> None:
+        self.outcomes.append(outcome)
+
+
+def left(agent: Agent, deaf: Deaf, told: Told, how: str) -> tuple[str, Outcome]:
+    """Leave the turn while `deaf` runs; gives back the name of what came out, and the one outcome."""
+    came = "nothing"
+    try:
+        leaving(agent, deaf, lambda: LEAVES[how](agent))
+    except BaseException as error:
+        came = type(error).__name__
+    (outcome,) = told.outcomes
+    return came, outcome
+
+
+LEFT = {
+    "cancel": ("nothing", "cancelled"),
+    "ctrl-c": ("KeyboardInterrupt", "cancelled"),
+    "alarm": ("TimeoutError", "failed"),
+}
+"""What comes out of `run`, and the status of the turn."""
+
+
+@pytest.mark.usefixtures("alarms")
+@pytest.mark.parametrize("how", list(LEAVES))
+def test_a_deaf_call_of_a_carried_turn_is_left_after_the_grace(how: str) -> None:
+    deaf, told = Deaf(), Told()
+
+    @tool
+    def sleep() -> str:
+        """Sleep."""
+        return deaf()
+
+    provider = ScriptedProvider([call("note", {"text": "one"}, id="c1"), call("sleep", {}, id="c2")])
+    with Agent(provider, tools=[note, sleep], plugins=[told], config={"tools": {"cancel_grace": 0.2}}) as agent:
+        came, outcome = left(agent, deaf, told, how)
+        assert (came, outcome.status) == LEFT[how]
+        assert results(outcome)[0] == "one on hookloop-worker"
+        assert results(outcome)[1].startswith("interrupted")
+        assert any("sleep still runs" in warning for warning in outcome.warnings)
+        assert_goes_on(agent, provider)
+        deaf.end.set()
+
+
+@pytest.mark.usefixtures("alarms")
+@pytest.mark.parametrize("how", list(LEAVES))
+def test_a_deaf_provider_of_a_carried_turn_is_left_after_the_grace(how: str) -> None:
+    deaf, told = Deaf(), Told()
+
+    provider = Asked([*two_calls(), say("late")], at=2, act=deaf)
+    with Agent(provider, tools=[note], plugins=[told], config={"tools": {"cancel_grace": 0.2}}) as agent:
+        came, outcome = left(agent, deaf, told, how)
+        assert (came, outcome.status) == LEFT[how]
+        assert results(outcome) == ["one on hookloop-worker"]
+        assert any("scripted:scripted still runs" in warning for warning in outcome.warnings)
+        deaf.end.set()
+        provider.act = None
+        assert_goes_on(agent, provider)
+
+
+@pytest.mark.usefixtures("alarms")
+@pytest.mark.parametrize("how", list(LEAVES))
+def test_a_provider_that_can_be_ended_is_not_waited_for(how: str) -> None:
+    deaf, told = Deaf(), Told()
+
+    class Ends(Asked):
+        def abort(self, request: ModelRequest) -> None:
+            deaf.end.set()
+
+    def blocked() -> None:
+        deaf()
+        raise ProviderError("it was ended", provider="scripted", kind="connection", retryable=True)
+
+    provider = Ends(two_calls(), at=2, act=blocked)
+    with Agent(provider, tools=[note], plugins=[told], config={"tools": {"cancel_grace": 60}}) as agent:
+        came, outcome = left(agent, deaf, told, how)
+        assert (came, outcome.status) == LEFT[how]
+        assert outcome.warnings == ()
+        provider.act = None
+        assert_goes_on(agent, provider)
+
+
+def test_a_call_out_of_time_in_a_carried_turn_is_left_at_its_time() -> None:
+    deaf = Deaf()
+
+    @tool(timeout=0.2)
+    def sleep() -> str:
+        """Sleep."""
+        return deaf()
+
+    @tool(timeout=0.2)
+    def quick() -> str:
+        """Be quick."""
+        return "quick"
+
+    script = [call("note", {"text": "one"}, id="c1"), call("quick", {}, id="c2"), call("sleep", {}, id="c3")]
+    with Agent(ScriptedProvider([*script, say("done")]), tools=[note, quick, sleep]) as agent:
+        began = time.monotonic()
+        outcome = agent.run("go")
+        took = time.monotonic() - began
+        deaf.end.set()
+    assert results(outcome)[1] == "quick"
+    assert results(outcome)[2] == "sleep ran longer than 0.2 s and was left; its effect is unknown"
+    assert outcome.text == "done"
+    assert any("sleep still runs" in warning for warning in outcome.warnings)
+    assert took < 5
+
+
+@pytest.mark.parametrize(
+    "error", [ValueError("odd"), SystemExit(3), KeyboardInterrupt(), ProviderError("no", provider="scripted")], ids=repr
+)
+def test_what_a_provider_raises_comes_out_the_same_whoever_drives(error: BaseException) -> None:
+    came: list[tuple[str, str, str, list[str]]] = []
+    for way in ("run", "stream"):
+
+        def fail() -> None:
+            raise error
+
+        with Agent(Asked(two_calls(), at=2, act=fail), tools=[note]) as agent:
+            with pytest.raises((type(error), ProviderError)) as raised:
+                go(agent, way, "go")
+            outcome: Outcome = raised.value.outcome  # type: ignore[attr-defined]  # set on whatever leaves a turn
+            came.append((type(raised.value).__name__, outcome.status, outcome.stop_reason, results(outcome)))
+    assert came[0] == came[1]
+
+
+def test_a_turn_that_waits_for_its_model_keeps_no_other_turn_from_its_calls(tmp_path: Path) -> None:
+    asked, ran = threading.Event(), threading.Event()
+
+    def wait() -> None:
+        asked.set()
+        assert ran.wait(20), "the other turn's call never ran"
+
+    @tool
+    def mark() -> str:
+        """Say that it ran."""
+        ran.set()
+        return "marked"
+
+    slow = Asked([call("note", {"text": "one"}, id="c1"), say("slow")], at=2, act=wait)
+    quick = ScriptedProvider([call("mark", {}, id="c2"), say("quick")])
+    providers = {"slow": slow, "quick": quick}
+
+    class Choice(ScriptedProvider):
+        def stream(self, request: ModelRequest) -> Iterator[Delta | Reply]:
+            return providers[request.conversation].stream(request)
+
+    with Agent(Choice(), tools=[note, mark], config={"tools": {"workers": 1}}) as agent:
+        texts: list[str] = []
+        first = threading.Thread(target=lambda: texts.append(agent.run("go", conversation="slow").text))
+        first.start()
+        assert asked.wait(20)
+        assert agent.run("go", conversation="quick").text == "quick"
+        first.join()
+    assert texts == ["slow"]
