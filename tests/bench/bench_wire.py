@@ -41,7 +41,8 @@ class Handler(BaseHTTPRequestHandler):
 
     protocol_version = "HTTP/1.1"
     wbufsize = -1
-    disable_nagle_algorithm = True  # else each answer waits 40 ms for an acknowledgement, and caches are cold when it comes
+    # else each answer waits 40 ms for an acknowledgement, and caches are cold when it comes
+    disable_nagle_algorithm = True
 
     def do_POST(self) -> None:
         body = json.loads(self.rfile.read(int(self.headers["content-length"])))

@@ -17,6 +17,10 @@ from .jobs import Body, Schedule, failed, play, runs_on
 from .workers import Task
 
 
+LONGEST = 0.5
+"""Seconds of one wait: a signal that comes just before it begins does not end it, and is met when it is over."""
+
+
 class SyncJobs(Base):
     """The calls of one run, from their start to what they come to.
 
@@ -91,8 +95,9 @@ class SyncJobs(Base):
                 return late
 
     def _wait_done(self, seconds: float | None) -> Done | None:
+        """Wait for a job's end, or until something else happened, at most so many seconds."""
         try:
-            return self._done.get(timeout=seconds)
+            return self._done.get(timeout=LONGEST if seconds is None else min(seconds, LONGEST))
         except queue.Empty:
             return None
 
