@@ -141,17 +141,21 @@ class Deaf:
 
 
 def leaving(agent: Agent, deaf: Deaf, leave: Callable[[], object]) -> None:
-    """Run a turn, and let `leave` be called once the deaf thing runs."""
+    """Run a turn, and let `leave` be called once the deaf thing runs; again where Python lost it (in a weakref's callback)."""
+    over = threading.Event()
 
     def wait() -> None:
         assert deaf.begun.wait(20)
         leave()
+        if not over.wait(5):
+            leave()
 
     thread = threading.Thread(target=wait)
     thread.start()
     try:
         agent.run("go", conversation="c")
     finally:
+        over.set()
         thread.join()
 
 

@@ -12,7 +12,7 @@ from collections.abc import Awaitable, Callable, Generator, Iterator, Mapping, S
 from dataclasses import dataclass, field
 from typing import Any, Literal, TypeAlias
 
-from hookloop_hookspecs import HookloopError, Loaded, PluginError
+from hookloop_hookspecs import Batch, HookloopError, Loaded, PluginError
 from hookloop_hookspecs.redact import words
 from hookloop_hookspecs.verdicts import Replace
 
@@ -288,19 +288,19 @@ def stored(one: Implementation, hook: str, arguments: Mapping[str, object]) -> W
         raise broken(one.owner.name, hook, error) from error
 
 
-def stored_plainly(one: Implementation, hook: str) -> Callable[[Mapping[str, object]], Any]:
-    """The same as a plain call, for an implementation that waits for nothing."""
-    name, function, names = one.owner.name, one.function, one.names
+def stored_plainly(one: Implementation) -> Callable[[Batch], Any]:
+    """`persist_memory` as a plain call that raises the same, for an implementation that waits for nothing."""
+    alone, function = one.names == ("batch",), one.function
 
-    def call(arguments: Mapping[str, object]) -> Any:
+    def store(batch: Batch) -> Any:
         try:
-            return function(*[arguments[name] for name in names])
+            return function(batch) if alone else one.call({"batch": batch, "conversation": batch.conversation})
         except HookloopError:
             raise
         except Exception as error:
-            raise broken(name, hook, error) from error
+            raise broken(one.owner.name, "persist_memory", error) from error
 
-    return call
+    return store
 
 
 def loaded_of(value: Any) -> Loaded:

@@ -9,7 +9,7 @@ from typing import Any
 
 import pluggy
 
-from hookloop_hookspecs import ConfigError
+from hookloop_hookspecs import Batch, ConfigError
 from hookloop_hookspecs import hooks as specs
 from hookloop_hookspecs._markers import PROJECT
 
@@ -52,7 +52,7 @@ class Hooks:
         self._manager = pluggy.PluginManager(PROJECT)
         self._manager.add_hookspecs(specs)
         self._by_name: dict[str, Registered] = {}
-        self._plain: dict[tuple[str, str], Callable[[Mapping[str, object]], Any] | None] = {}
+        self._stores: dict[str, Callable[[Batch], Any] | None] = {}
         for one in plugins:
             self._register(one)
         self._chains = {name: self._chain(name, list(ordered)) for name in HOOKS}
@@ -125,14 +125,13 @@ class Hooks:
         """
         return stored(self._of(plugin, hook), hook, arguments)
 
-    def plain(self, plugin: str, hook: str) -> Callable[[Mapping[str, object]], Any] | None:
-        """One plugin's implementation as a plain call that raises as `one` does, where it waits for nothing; else None."""
-        key = (plugin, hook)
-        if key not in self._plain:
-            one = self._of(plugin, hook)
+    def store(self, memory: str) -> Callable[[Batch], Any] | None:
+        """A memory's `persist_memory` as a plain call that raises as `one` does, where it waits for nothing; else None."""
+        if memory not in self._stores:
+            one = self._of(memory, "persist_memory")
             waits = inspect.iscoroutinefunction(one.function) or getattr(one.owner.plugin, "blocking", True)
-            self._plain[key] = None if waits else stored_plainly(one, hook)
-        return self._plain[key]
+            self._stores[memory] = None if waits else stored_plainly(one)
+        return self._stores[memory]
 
     def _of(self, plugin: str, hook: str) -> Implementation:
         for implementation in self._chains[hook].plain:

@@ -58,7 +58,8 @@ class InProcessMemory:
             if found is None and not batch.entries:
                 return
             kept = found or _Conversation()
-            plan = plan_append(batch, len(kept.entries), kept.existing(batch.entries), kept.lease())
+            lease = None if batch.entries else kept.lease()  # which only an empty batch asks for
+            plan = plan_append(batch, len(kept.entries), kept.existing(batch.entries), lease)
             kept.append(plan.entries)
             kept.claim(batch, claimed=bool(plan.entries))
             self._writes += 1
@@ -115,21 +116,25 @@ class _Conversation:
         for entry in entries:
             self._place(entry)
             self.by_number[entry.number] = entry
-            self.turns.setdefault(entry.turn, []).append(entry)
+            turn = self.turns.get(entry.turn)
+            if turn is None:
+                turn = self.turns[entry.turn] = []
+            turn.append(entry)
             body = entry.body
-            if isinstance(body, Said):  # first, as most entries are
-                continue
             if isinstance(body, State):
                 self.states[body.plugin] = _newer(entry, self.states.get(body.plugin))
             elif isinstance(body, Summary):
                 self.summary = _newer(entry, self.summary)
 
     def _place(self, entry: Entry) -> None:
-        """Results come in as they end, so a number may be lower than the last one."""
-        if not self.entries or self.entries[-1].number < entry.number:
-            self.entries.append(entry)
+        """Results come in as they end, so a number may be lower than the last ones; mostly there is one such."""
+        entries, number = self.entries, entry.number
+        if not entries or entries[-1].number < number:
+            entries.append(entry)
+        elif len(entries) == 1 or entries[-2].number < number:
+            entries.insert(-1, entry)
         else:
-            insort(self.entries, entry, key=_number)
+            insort(entries, entry, key=_number)
 
     def lease(self) -> Lease | None:
         owner, until = self._lease

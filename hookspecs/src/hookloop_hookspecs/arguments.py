@@ -14,6 +14,7 @@ from .redact import bounded
 
 Path: TypeAlias = "tuple[str | int, ...]"
 
+_DECODER = json.JSONDecoder()
 SHOWN = 20
 """How many faults the text of an `ArgumentsError` spells out."""
 
@@ -48,6 +49,12 @@ def parse_arguments(raw: str) -> dict[str, Any]:
 
 
 def _decoded(raw: str) -> Any:
+    try:
+        value, end = _DECODER.raw_decode(raw)
+        if end == len(raw):
+            return _whole(value) if "\\u" in raw else value
+    except (ValueError, RecursionError):
+        pass  # white space around it, or a fault, which is put into words below
     try:
         value = json.loads(raw)
     except json.JSONDecodeError as error:

@@ -14,6 +14,7 @@ from dataclasses import dataclass, field
 from typing import Literal, TypeAlias
 
 from .messages import Message, ToolResult, Usage
+from .quick import quick
 
 StopReason: TypeAlias = Literal["end", "calls", "length", "filter", "refusal", "pause", "context"]
 Status: TypeAlias = Literal["done", "stopped", "limit", "cancelled", "suspended", "failed"]
@@ -29,6 +30,7 @@ class ToolSpec:
     strict: bool = False
 
 
+@quick
 @dataclass(frozen=True, slots=True)
 class Said:
     """A message, with what `after_reply` or `after_tool` contributed about it (`behind`, shown after the call group).
@@ -72,6 +74,7 @@ class Resumed:
     kind: Literal["resumed"] = field(default="resumed", repr=False)
 
 
+@quick
 @dataclass(frozen=True, slots=True)
 class Started:
     """These calls (by place) may have had an effect from here on. `arguments` are what they run with, as JSON text."""
@@ -200,6 +203,7 @@ Body: TypeAlias = (
 )
 
 
+@quick
 @dataclass(frozen=True, slots=True)
 class Entry:
     """One entry of the log. `number` counts per conversation; `turn` is the id of the turn that wrote it."""

@@ -12,6 +12,7 @@ from typing import Protocol
 
 from .entries import Entry
 from .errors import Conflict
+from .quick import quick
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,6 +37,7 @@ class MemoryCapabilities:
         return tuple(f.name for f in fields(self) if getattr(self, f.name))
 
 
+@quick
 @dataclass(frozen=True, slots=True)
 class Lease:
     """Who holds a conversation, kept beside its version: `owner`, and `left` seconds by the store's own clock."""
@@ -44,6 +46,7 @@ class Lease:
     left: float
 
 
+@quick
 @dataclass(frozen=True, slots=True)
 class Batch:
     """What is stored at once, all or nothing.
@@ -113,6 +116,7 @@ class Memory(Protocol):
         ...
 
 
+@quick
 @dataclass(frozen=True, slots=True)
 class Append:
     """What an append comes to, once a store has looked at what it holds: `entries` to write, at `version` afterwards."""
@@ -128,15 +132,16 @@ def plan_append(batch: Batch, stored: int, existing: Sequence[Entry], lease: Lea
     in the batch; `lease` who holds it. Raises `Conflict` for another version, an id with other content, or, for an empty
     batch, a lease that somebody else holds. Call it inside the store's transaction.
     """
-    fresh, here = batch.entries, {entry.number: entry for entry in existing}
-    if here:
+    fresh = batch.entries
+    if existing:
+        here = {entry.number: entry for entry in existing}
         fresh = tuple(entry for entry in batch.entries if entry.number not in here)
         for entry in batch.entries:
             if here.get(entry.number, entry) != entry:
                 raise Conflict(
                     f"conversation {batch.conversation!r}: number {entry.number} holds another entry already"
                 )
-    if fresh and batch.version >= 0 and stored - len(here) != batch.version:
+    if fresh and batch.version >= 0 and stored - len(existing) != batch.version:
         raise Conflict(f"conversation {batch.conversation!r}: {stored} entries stored, the writer knew {batch.version}")
     if not batch.entries and lease is not None and lease.owner != batch.owner and lease.left > 0:
         raise Conflict(f"conversation {batch.conversation!r} is held by {lease.owner!r}")

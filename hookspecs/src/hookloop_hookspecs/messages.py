@@ -13,10 +13,13 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any, Literal, TypeAlias
 
+from .quick import quick, setters
+
 Role: TypeAlias = Literal["system", "user", "assistant", "tool"]
 OriginKind: TypeAlias = Literal["user", "model", "tool", "plugin", "engine"]
 
 
+@quick
 @dataclass(frozen=True, slots=True)
 class Origin:
     """Where a message came from; survives storage and stands in traces.
@@ -51,6 +54,7 @@ def _parsed(text: str) -> dict[str, Any]:
     return value if isinstance(value, dict) else {}
 
 
+@quick
 @dataclass(frozen=True, slots=True)
 class Text:
     """Plain text. `extra` is the provider's metadata as JSON text (citations, cache hints); empty when there is none."""
@@ -125,6 +129,7 @@ class Opaque:
         return json.loads(self.data)
 
 
+@quick
 @dataclass(frozen=True, slots=True)
 class ToolCall:
     """A model's request to run a tool.
@@ -156,6 +161,7 @@ class ToolCall:
 ResultPart: TypeAlias = Text | Image | File
 
 
+@quick
 @dataclass(frozen=True, slots=True)
 class ToolResult:
     """What came of one call. It is the single part of a message with the role "tool".
@@ -191,8 +197,6 @@ class ToolResult:
 Part: TypeAlias = Text | Image | File | Thinking | Opaque | ToolCall | ToolResult
 Content: TypeAlias = "str | Part | Iterable[Part]"
 
-_set = object.__setattr__
-
 
 @dataclass(frozen=True, slots=True, init=False)
 class Message:
@@ -226,11 +230,11 @@ class Message:
             parts = tuple(content)
         else:
             parts = (content,)
-        _set(self, "role", role)
-        _set(self, "content", parts)
-        _set(self, "origin", origin)
-        _set(self, "key", key)
-        _set(self, "ephemeral", ephemeral)
+        _set_role(self, role)
+        _set_content(self, parts)
+        _set_origin(self, origin)
+        _set_key(self, key)
+        _set_ephemeral(self, ephemeral)
 
     @classmethod
     def user(cls, content: Content, *, key: str = "", ephemeral: bool = False) -> Message:
@@ -281,6 +285,10 @@ class Message:
         )
 
 
+_set_role, _set_content, _set_origin, _set_key, _set_ephemeral = setters(Message)
+
+
+@quick
 @dataclass(frozen=True, slots=True)
 class Usage:
     """Token counts as the provider reported them; None is unknown, never zero.
@@ -299,6 +307,8 @@ class Usage:
     cost: float | None = None
 
     def __add__(self, other: Usage) -> Usage:
+        if other is NO_USAGE:
+            return self
         return Usage(
             _plus(self.input, other.input),
             _plus(self.output, other.output),
@@ -308,6 +318,10 @@ class Usage:
             _plus(self.total, other.total),
             self.cost if other.cost is None else (self.cost or 0.0) + other.cost,
         )
+
+
+NO_USAGE = Usage()
+"""Nothing is known."""
 
 
 def _plus(a: int | None, b: int | None) -> int | None:

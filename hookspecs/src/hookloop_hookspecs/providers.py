@@ -14,7 +14,8 @@ from types import MappingProxyType
 from typing import Any, ClassVar, Protocol, TypeAlias, runtime_checkable
 
 from .entries import StopReason, ToolSpec
-from .messages import Message, Part, Text, ToolCall, Usage
+from .messages import NO_USAGE, Message, Part, Text, ToolCall, Usage
+from .quick import quick
 
 ToolChoice: TypeAlias = str
 """`"auto"`, `"none"`, `"required"`, or the name of one tool."""
@@ -38,6 +39,7 @@ class Settings:
     extra: Mapping[str, Any] = field(default_factory=lambda: MappingProxyType({}))
 
 
+@quick
 @dataclass(frozen=True, slots=True)
 class ModelRequest:
     """One request, whole and frozen.
@@ -67,6 +69,7 @@ class ModelRequest:
     memo: dict[str, Any] = field(default_factory=dict, repr=False, compare=False)
 
 
+@quick
 @dataclass(frozen=True, slots=True)
 class TextDelta:
     """A piece of visible text."""
@@ -81,6 +84,7 @@ class ThinkingDelta:
     text: str
 
 
+@quick
 @dataclass(frozen=True, slots=True)
 class CallDelta:
     """A piece of a tool call's arguments. `index` counts the calls of the reply; `id` and `name` as far as known."""
@@ -94,6 +98,7 @@ class CallDelta:
 Delta: TypeAlias = TextDelta | ThinkingDelta | CallDelta
 
 
+@quick
 @dataclass(frozen=True, slots=True)
 class Reply:
     """A model's whole answer to one request.
@@ -106,7 +111,7 @@ class Reply:
 
     content: tuple[Part, ...] = ()
     stop: StopReason = "end"
-    usage: Usage = Usage()
+    usage: Usage = NO_USAGE
     model: str = ""
     raw_stop: str = ""
     request_id: str = ""
@@ -119,7 +124,10 @@ class Reply:
     @property
     def calls(self) -> tuple[ToolCall, ...]:
         """The tool calls, in order."""
-        return tuple(part for part in self.content if isinstance(part, ToolCall))
+        if len(self.content) == 1:
+            part = self.content[0]
+            return (part,) if isinstance(part, ToolCall) else ()
+        return tuple([part for part in self.content if isinstance(part, ToolCall)])
 
     @property
     def cut(self) -> bool:

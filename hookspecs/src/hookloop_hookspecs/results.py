@@ -16,6 +16,7 @@ from pydantic import BaseModel
 from pydantic_core import to_json, to_jsonable_python
 
 from .messages import File, Image, ResultPart, Text, ToolResult
+from .quick import quick
 from .redact import bounded, redact
 from .wellformed import fault
 
@@ -27,6 +28,7 @@ class Unencodable(Exception):
     """A tool's result has no form that a model can read. The text says what to return instead."""
 
 
+@quick
 @dataclass(frozen=True, slots=True)
 class Encoded:
     """A result's parts, its `private` JSON text for programs, and whether the tool itself called it an error."""

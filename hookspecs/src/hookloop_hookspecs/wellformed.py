@@ -16,6 +16,8 @@ from .media import medium_of
 from .messages import File, Image
 from .redact import bounded, redact
 
+_PLAIN: Final = (str, bool, int, float, type(None))
+
 Check: TypeAlias = Callable[[Any], str]
 """Gives the fault of a value, written to stand behind its name (" is 5, not str"); empty where there is none."""
 
@@ -26,25 +28,66 @@ def fault(value: Any) -> str:
     Looks at the type of every field, down to the last part, and at the data of pictures and files: base64, or a URL.
     """
     kind: Any = value.__class__
-    for name, plain, check in _checks(kind):
-        held = getattr(value, name)
-        if held.__class__ not in plain and (trouble := check(held)):
+    if _sound(kind)(value):
+        return ""
+    for name, check in _checks(kind):
+        if trouble := check(getattr(value, name)):
             return f"{name}{trouble}"
     return _medium(value) if isinstance(value, Image | File) else ""
 
 
 @cache
-def _checks(kind: Any) -> tuple[tuple[str, frozenset[type], Check], ...]:
-    """Each field with the classes that need no further look (most values are of one), and its check."""
+def _checks(kind: Any) -> tuple[tuple[str, Check], ...]:
+    """Each field with its check."""
     if not is_dataclass(kind):
         return ()
     hints = get_type_hints(kind)
-    return tuple((spec.name, _plain(hints[spec.name]), _check(hints[spec.name])) for spec in fields(kind))
+    return tuple((spec.name, _check(hints[spec.name])) for spec in fields(kind))
 
 
-def _plain(hint: Any) -> frozenset[type]:
+@cache
+def _sound(kind: Any) -> Callable[[Any], bool]:
+    """Does a value of this class certainly hold what it should? One expression over its fields, since nearly all values do, and
+    a look is taken at each piece of each reply. False where it must be looked at closely.
+    """
+    if not is_dataclass(kind) or kind in (Image, File):
+        return lambda value: False
+    hints, names = get_type_hints(kind), dict[str, Any](sound=_sound)
+    terms = [_term(f"value.{spec.name}", hints[spec.name], names) for spec in fields(kind)]
+    look: Callable[[Any], bool] = eval(f"lambda value: {' and '.join(terms) or 'True'}", names)
+    return look
+
+
+def _all_sound(items: tuple[Any, ...]) -> bool:
+    return all(map(_is_sound, items))
+
+
+def _is_sound(item: Any) -> bool:
+    return _sound(item.__class__)(item)
+
+
+def _term(held: str, hint: Any, names: dict[str, Any]) -> str:
+    """The expression that a field is certainly as its annotation says; `names` are what it refers to."""
+    known = f"k{len(names)}"
+    if hint is Any or hint is object:
+        return "True"
+    if get_origin(hint) is Literal:
+        names[known] = frozenset(get_args(hint))
+        return f"{held}.__class__ is str and {held} in {known}"
     members = get_args(hint) if get_origin(hint) in (Union, UnionType) else (hint,)
-    return frozenset(kind for kind in members if kind in (str, bool, int, float, type(None)))
+    if all(member in _PLAIN for member in members):
+        names[known] = frozenset(members)
+        return f"{held}.__class__ in {known}"
+    if get_origin(hint) is tuple:
+        names[known] = _all_sound
+        inner = get_args(get_args(hint)[0]) or get_args(hint)[:1]
+        names[f"{known}s"] = frozenset(inner)
+        return f"{held}.__class__ is tuple and {known}s.issuperset(map(type, {held})) and {known}({held})"
+    if is_dataclass(hint):
+        known_kind: Any = hint
+        names[known], names[f"{known}s"] = hint, _sound(known_kind)
+        return f"{held}.__class__ is {known} and {known}s({held})"
+    return "False"
 
 
 def _check(hint: Any) -> Check:

@@ -230,10 +230,11 @@ class Base:
 
     def _advance(self) -> Effect[Any] | None:
         """Give the generator its answer and take its next effect; None when the turn is over."""
-        error, self._error = self._error, None
-        answer, self._answer = self._answer, None
         try:
-            return self._flow.send(answer) if error is None else self._flow.throw(error)
+            if self._error is None:
+                return self._flow.send(self._answer)
+            error, self._error, self._answer = self._error, None, None
+            return self._flow.throw(error)
         except StopIteration as stop:
             self._over(stop.value)
             return None
@@ -301,15 +302,14 @@ class Base:
 
     def _instant(self, effect: Effect[Any]) -> Any:
         """Effects that wait for nothing."""
-        match effect:
-            case Inbox(last):
-                return self.live.take(last)
-            case Now():
-                return Time(time.time(), time.monotonic())
-            case Resolve(provider):
-                return self._resolve(provider)
-            case Alive(owner):
-                return alive(owner)
+        if isinstance(effect, Now):
+            return Time(time.time(), time.monotonic())
+        if isinstance(effect, Inbox):
+            return self.live.take(effect.last, time.monotonic())
+        if isinstance(effect, Resolve):
+            return self._resolve(effect.provider)
+        if isinstance(effect, Alive):
+            return alive(effect.owner)
         raise AssertionError(f"no driver performs {effect!r}")
 
     def _resolve(self, provider: object) -> Facts:

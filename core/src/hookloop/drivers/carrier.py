@@ -30,8 +30,6 @@ if TYPE_CHECKING:
 
 Place: TypeAlias = Literal["engine", "tool", "model", "back", "left"]
 """Where the worker is: at the engine, inside foreign code, at its end, or left behind by the caller."""
-INSTANT = frozenset({Ask, Emit, Inbox, Now, Start, Store})
-"""Effects that wait for nothing, unless their provider or store does."""
 
 
 class Carrier:
@@ -50,7 +48,7 @@ class Carrier:
         self._room = True
         self._error: BaseException | None = None
         self._task: Task | None = None
-        (self._job,) = run._schedule.ready()
+        self._job = run._schedule.begin()
         self._steps = run._body(self._job)
 
     # The caller's side.
@@ -162,32 +160,46 @@ class Carrier:
 
     def _carry(self) -> None:
         """Go on, up to an effect that is the caller's, or that the caller wants to perform."""
-        run = self._run
+        run, live, state = self._run, self._run.live, self._run.run
         while True:
             effect = self._effect = run._advance()
-            if effect is None or self._wanted or run.run.finishing or run._wished:
+            if effect is None or self._wanted or state.finishing or live.cancelled or run._wish:
                 return
             kind = type(effect)
-            if kind is NextResult:
-                if not (self._room and run._lends and self._next_call()):
-                    return
-            elif kind is Next:
+            if kind is Next:
                 if not self._piece(effect):
                     return
-            elif kind in INSTANT and self._instant(effect):
+            elif kind is Inbox or kind is Now:
+                run._answer = run._instant(effect)
+            elif kind is NextResult:
+                if not (self._room and run._lends and self._next_call()):
+                    return
+            elif isinstance(effect, Ask):
+                if not self._asked(effect):
+                    return
+            elif kind is Emit:  # nobody listens
+                run._answer = None
+            elif kind is Start or kind is Store:  # of a store that does not block, else nothing would be lent
                 run._settle(effect)
-                if kind is Ask and self._task is not None:
-                    run.world.workers.rest(self._task)  # until the reply is whole, other calls may take its place
             else:
                 return
 
-    def _instant(self, effect: Effect[Any]) -> bool:
-        """Can it be performed without waiting? A provider that is async alone needs the portal."""
+    def _asked(self, effect: Ask) -> bool:
+        """Begin to ask the model; until its reply is whole, other calls may take this thread's place. False for a provider
+        that is async alone, which needs the portal.
+        """
         run = self._run
-        if isinstance(effect, Store):
-            return run.world.hooks.plain(effect.memory, "persist_memory") is not None
-        if isinstance(effect, Ask):
-            return callable(getattr(run._provider(effect.provider), "stream", None))
+        assert self._task is not None
+        try:
+            provider = run._provider(effect.provider)
+        except Exception as error:
+            run._failed(effect, error)
+            return True
+        if not callable(getattr(provider, "stream", None)):
+            return False
+        run._open_stream(provider, effect.request)
+        run._answer = None
+        run.world.workers.rest(self._task)
         return True
 
     def _entered(self, place: Place) -> bool:
@@ -205,7 +217,7 @@ class Carrier:
         with self._lock:
             if self._wanted:
                 return False
-            (job,) = run._schedule.ready()
+            job = run._schedule.begin()
             run._tasks[job.place] = self._task
             self._task.what = job.tool.name
             self._steps = run._body(job)

@@ -28,15 +28,19 @@ class Schedule:
         """The jobs to start now; they count as running."""
         started: list[Job] = []
         while self._waiting and self._may(self._waiting[0]):
-            job = self._waiting.popleft()
-            self.running[job.place] = job
-            started.append(job)
+            started.append(self.begin())
         return started
 
     @property
     def single(self) -> bool:
         """Is there one job alone, which may start now in a thread?"""
         return len(self._waiting) == 1 and not self.running and not self._waiting[0].tool.is_async
+
+    def begin(self) -> Job:
+        """The next job, which counts as running from here on."""
+        job = self._waiting.popleft()
+        self.running[job.place] = job
+        return job
 
     def _may(self, job: Job) -> bool:
         if not self.running:
@@ -55,7 +59,7 @@ class Schedule:
         return unbegun
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class Invoke:
     """Call the tool; `timeout` in seconds. The edge throws `TimedOut` where it takes longer."""
 
@@ -68,7 +72,7 @@ class Invoke:
         return self.job.tool.call(self.job.kwargs, self.context)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class Pause:
     """Wait so many seconds before the next attempt."""
 

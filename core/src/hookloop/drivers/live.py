@@ -8,8 +8,6 @@ from collections.abc import Callable
 from hookloop.engine.effects import Post
 from hookloop_hookspecs import Message, NoOpenTurn
 
-NOTHING = Post()
-
 
 class Live:
     """The post box and the stop button of one running turn."""
@@ -32,12 +30,12 @@ class Live:
                 raise NoOpenTurn(f"no turn runs in conversation {self.conversation!r}")
             self._messages.append(message)
 
-    def take(self, last: bool) -> Post:
-        """What was sent since the last time; with `last` the box is closed if it is empty."""
+    def take(self, last: bool, now: float) -> Post:
+        """What was sent since the last time; with `last` the box is closed if it is empty. `now` is the time, in seconds."""
         if not (last or self._leave or self._messages):
-            return NOTHING
+            return Post((), False, now)
         with self._lock:
-            post = Post(tuple(self._messages), self._leave)
+            post = Post(tuple(self._messages), self._leave, now)
             self._messages.clear()
             if last and not post.messages:
                 self._closed = True

@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterator
 from concurrent.futures import CancelledError as FutureCancelled
 from concurrent.futures import Future
 from contextlib import suppress
+from functools import cached_property
 from typing import Any, Self
 
 from hookloop.engine.effects import (
@@ -35,6 +36,9 @@ from .base import World, foreign, last_reply, no_abort, whole
 from .carrier import Carrier
 from .jobs import Schedule
 from .sync_jobs import SyncJobs, closed, pull
+
+IN_ROUND = ("before_round", "after_reply", "before_tool", "after_tool", "next_instructions")
+"""Hooks that are asked in every round, on the caller's thread."""
 
 
 class SyncRun(SyncJobs):
@@ -128,7 +132,14 @@ class SyncRun(SyncJobs):
     @property
     def _lends(self) -> bool:
         """May a worker carry the turn on from the result that is waited for?"""
-        return not (self._heard or self._leaving or self.run.finishing) and self._schedule.single
+        return self._carried and self._schedule.single and not (self._leaving or self.run.finishing)
+
+    @cached_property
+    def _carried(self) -> bool:
+        """Does nothing in a round belong to the caller's thread? Else the drive would come back at once."""
+        home, hooks = self.run.home, self.world.hooks
+        stores = home is None or not self.run.inside or hooks.store(home.name) is not None
+        return stores and not self._heard and not any(map(hooks.has, IN_ROUND))
 
     def _settle(self, effect: Effect[Any]) -> None:
         """Perform an effect and keep its answer, or what is to be thrown in its place."""
@@ -181,10 +192,8 @@ class SyncRun(SyncJobs):
 
     def _store(self, effect: Store) -> Any:
         """A store that never blocks is called where we are."""
-        plain = self.world.hooks.plain(effect.memory, "persist_memory")
-        if plain is None:
-            return self._play(self._stored(effect))
-        return plain({"batch": effect.batch, "conversation": effect.batch.conversation})
+        store = self.world.hooks.store(effect.memory)
+        return self._play(self._stored(effect)) if store is None else store(effect.batch)
 
     def _emit(self, effect: Emit) -> None:
         if self._heard:
@@ -270,13 +279,15 @@ class SyncRun(SyncJobs):
         """What came of the provider's stream. Raises `ProviderError`, also for what else a provider raised."""
         assert self._asked is not None
         provider = self._asked[0]
-        if error is not None or piece is None or isinstance(piece, Reply):
+        last = error is not None or piece is None or isinstance(piece, Reply)
+        if last:
             self._drop_stream()
         if error is not None and not isinstance(error, Exception):
             raise error
-        self._check()
+        if self._wish or self.live.cancelled:
+            self._check()
         if error is None:
-            return piece if piece is not None and not isinstance(piece, Reply) else whole(provider, piece)
+            return whole(provider, piece) if last else piece
         if isinstance(error, ProviderError):
             raise error
         raise foreign(provider, error) from error

@@ -16,7 +16,6 @@ from .base import Base
 from .jobs import Body, Schedule, failed, play, runs_on
 from .workers import Task
 
-
 LONGEST = 0.5
 """Seconds of one wait: a signal that comes just before it begins does not end it, and is met when it is over."""
 
@@ -62,11 +61,10 @@ class SyncJobs(Base):
 
     def _played(self, job: Job, steps: Body) -> Done:
         """Run a call on this thread."""
+        return play(steps, partial(self._begins, job), self._cancels.get(job.place, self._end).wait)
 
-        def begin() -> None:
-            self._begun[job.place] = time.monotonic()
-
-        return play(steps, begin, self._cancels.get(job.place, self._end).wait)
+    def _begins(self, job: Job) -> None:
+        self._begun[job.place] = time.monotonic()
 
     def _on_portal(self, job: Job, steps: Body) -> Future[Any]:
         from .edges import aplay, call_async, sleep_async

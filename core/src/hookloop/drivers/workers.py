@@ -113,17 +113,15 @@ class Workers:
 
     def rest(self, task: Task) -> None:
         """This call's thread runs no tool for a while (it carries a turn and asks a model), so another one may."""
-        with self._lock:
-            self._resting.add(task)
-            if self._queued > self._idle:
-                with suppress(RuntimeError):  # no thread is to be had: what waits goes on waiting
-                    self._spawn()
+        self._resting.add(task)
+        if self._queued > self._idle:
+            with self._lock, suppress(RuntimeError):  # where no thread is to be had, what waits goes on waiting
+                self._spawn()
 
     def resume(self, task: Task) -> bool:
         """It is back. False where meanwhile enough others run tools, so that its next one must queue."""
-        with self._lock:
-            self._resting.discard(task)
-            return self._counted <= self._limit
+        self._resting.discard(task)
+        return len(self._threads) <= self._limit or self._counted <= self._limit
 
     @property
     def _counted(self) -> int:

@@ -26,7 +26,7 @@ def after_group(run: Run, group: Group, reply: Reply) -> Flow[None]:
     if ending is not None and ending.status != "limit":
         for place in group.open:
             run.log.answer(place, Said(closing(group.call(place), f"not run: {halted(ending)}")))
-    if group.open:
+    if len(group.results) < len(group.calls):
         raise Ended("suspended", "suspended")
     if ending is not None:
         _end(run, ending, group)
@@ -36,12 +36,12 @@ def after_group(run: Run, group: Group, reply: Reply) -> Flow[None]:
     if run.output_text and not (yield from take_post(run, last=True, final=True)):
         raise Ended("done", "end", run.output_text)
     results = [group.results[place].message.results[0] for place in group.places]
-    if all(_direct(run, result) for result in results) and not (yield from take_post(run, last=True, final=True)):
+    direct = len([result for result in results if _direct(run, result)]) == len(results)
+    if direct and not (yield from take_post(run, last=True, final=True)):
         raise Ended("done", "return_direct", "\n\n".join(r.text for r in results))
-    yield from take_post(run)
     if "next_instructions" not in run.setup.hooks:
-        run.collect()
-        return
+        return  # the next round takes what was sent, and what plugins did
+    yield from take_post(run)
     merged = yield from hooked.next_instructions(run, reply, results)
     for message in merged.messages:
         run.add(Said(message))

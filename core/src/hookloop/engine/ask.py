@@ -34,12 +34,15 @@ from hookloop_hookspecs.verdicts import Replace
 
 from . import hooked
 from .converse import converse
-from .effects import Emit, Flow, Inbox, Now, Post
+from .effects import Emit, Flow, Inbox, Now, Post, Time
 from .history import clean, clean_text
 from .merge import Ruling, reply_of
 from .recut import outgrown, recut
 from .request import breach, build, passed, switch, use
 from .run import Ended, Run
+
+INBOX = Inbox()
+NOW = Now()
 
 
 @dataclass(slots=True)
@@ -55,10 +58,11 @@ class Asked:
 
 def ask(run: Run) -> Flow[Asked]:
     """One round's reply. Leaves by `Ended` where a limit, a Stop or a wish to leave says so."""
-    yield from take_post(run)
-    now = yield from Now().ask()
+    post: Post = yield INBOX
+    if post.messages or post.leave:
+        yield from _took(run, post, final=False)
     if run.log.ledger.ending is None:  # the one request of the breach mode "answer" is not held to limits
-        limit = passed(run, now.mono)
+        limit = passed(run, post.mono)
         if limit:
             yield from breach(run, limit)
     run.round = run.log.ledger.rounds + 1
@@ -70,7 +74,8 @@ def ask(run: Run) -> Flow[Asked]:
         yield from hooked.ruled(answer)
         reply = reply_of(_value(answer), None, answer.plugin, "before_round")
         origin = answer.origin(run.turn_id, run.round)
-    seconds = (yield from Now().ask()).mono - now.mono
+    now: Time = yield NOW
+    seconds = now.mono - post.mono
     if "after_reply" not in run.setup.hooks:
         return Asked(reply, (), origin, seconds, origin.plugin)
     return (yield from _judged(run, request, reply, origin, seconds))
@@ -81,11 +86,14 @@ def take_post(run: Run, *, last: bool = False, final: bool = False) -> Flow[bool
     `final` reply is an end already.
     """
     post = yield from Inbox(last).ask()
-    if post.messages:
-        yield from admit_sent(run, post)
+    yield from _took(run, post, final=final)
+    return bool(post.messages)
+
+
+def _took(run: Run, post: Post, *, final: bool) -> Flow[None]:
+    yield from admit_sent(run, post)
     if post.leave and not final:
         raise Ended("cancelled", "cancelled")
-    return bool(post.messages)
 
 
 def admit_sent(run: Run, post: Post) -> Flow[None]:

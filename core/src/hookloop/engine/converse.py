@@ -36,6 +36,7 @@ from .request import breach, build, passed, switch
 from .run import Ended, Run, Sent
 
 _PIECES = (Reply, TextDelta, ThinkingDelta, CallDelta)
+NEXT = Next()
 ATTEMPTS = 20
 """How often plugins may have the model asked for one reply; more is a plugin that never gives up."""
 
@@ -78,7 +79,7 @@ def _stream(run: Run, request: ModelRequest, attempt: int) -> Flow[Reply]:
     tells = run.heard and "after_reply" not in run.setup.hooks
     run.partial = []
     while True:
-        piece = yield from Next().ask()
+        piece: Delta | Reply = yield NEXT
         if isinstance(piece, Reply):
             piece = whole_reply(piece)
         if trouble := fault(piece) if isinstance(piece, _PIECES) else f"it is a {type(piece).__name__}":

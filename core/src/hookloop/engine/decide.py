@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
-from itertools import count
 from typing import TypeAlias
 
 from hookloop_hookspecs import Ending, Message, PluginError, Said, Started, Stop, Suspended, ToolCall
@@ -18,7 +17,7 @@ from . import hooked
 from .ask import Asked
 from .effects import Emit, Flow, Job, Now
 from .history import clean, unique_ids
-from .judge import Judged, Rank, judge, refused
+from .judge import Judged, Rank, Sifted, put_before, refused, sift
 from .merge import Ruling
 from .output import is_output, judge_output
 from .results import Finished, after
@@ -36,16 +35,18 @@ def decide(run: Run, asked: Asked) -> Flow[tuple[Job, ...]]:
     calls = message.calls
     judged = yield from _verdicts(run, asked, calls)
     finished: list[Finished | None] = [None] * len(judged)
-    if any(one.result is not None for one in judged):
+    limit = ""
+    if refusals := [one for one in judged if one.result is not None]:
+        limit = next((one.limit for one in refusals if one.limit), "")
         judged, finished = yield from conclude(run, judged, asks=not asked.reply.cut)
     run.add(Said(message, asked.behind, asked.reply.stop, asked.reply.usage, asked.seconds))
     if run.heard:
         yield from Emit(ReplyReceived(run.round, run.reply, message, asked.seconds, asked.answered_by)).ask()
         yield from hooked.tell(run, asked.behind)
-    limit = next((one.limit for one in judged if one.limit), "")
     if limit and run.log.ledger.ending is None:
         yield from _breach(run, limit)
-    return (yield from commit(run, list(zip(count(number + 1), judged, finished, strict=False))))
+    placed = list(zip(range(number + 1, number + 1 + len(judged)), judged, finished, strict=True))
+    return (yield from commit(run, placed))
 
 
 def conclude(run: Run, judged: list[Judged], *, asks: bool = True) -> Flow[tuple[list[Judged], list[Finished | None]]]:
@@ -101,18 +102,21 @@ def _verdicts(run: Run, asked: Asked, calls: Sequence[ToolCall]) -> Flow[list[Ju
         return [refused(call, f"not run: the limit {reason!r} of this turn is reached", limit=reason) for call in calls]
     tally = run.log.ledger.tally.copy()
     judged: list[Judged] = []
-    rank = 0
+    rank, stop = 0, None
     for call in calls:
         if is_output(run, call):
             judged.append(judge_output(run, call))
             continue
         tally.count(call)
         rank += 1
-        judged.append((yield from judge(run, call, Rank(tally, rank))))
-    stopper = next((one for one in judged if one.stop is not None), None)
-    if stopper is None or stopper.stop is None:
+        one = sift(run, call, Rank(tally, rank))
+        if isinstance(one, Sifted):
+            one = yield from put_before(run, one)
+            stop = stop or one.stop
+        judged.append(one)
+    if stop is None:
         return judged
-    text = f"not run: stopped by {stopper.stop.plugin}"
+    text = f"not run: stopped by {stop.plugin}"
     return [one if one.result is not None else replace(refused(one.call, text), origin=one.origin) for one in judged]
 
 
@@ -145,9 +149,9 @@ def commit(run: Run, placed: Sequence[Placed]) -> Flow[tuple[Job, ...]]:
         if run.heard:
             yield from Emit(ToolEnded(run.round, one.call, done.result, False)).ask()
             yield from hooked.tell(run, done.said.behind)
-    jobs = tuple(_job(run, place, one) for place, one, _ in placed if one.tool is not None)
+    jobs = tuple([_job(run, place, one) for place, one, _ in placed if one.tool is not None])
     if jobs:
-        run.add(Started(tuple(job.place for job in jobs), tuple(job.raw for job in jobs)))
+        run.add(Started(tuple([job.place for job in jobs]), tuple([job.raw for job in jobs])))
     run.collect()
     yield from save(run)
     if failed is not None:

@@ -185,10 +185,13 @@ class Sleep(Effect[None]):
 
 @dataclass(slots=True)
 class Post:
-    """What was sent into the turn; `leave` asks to end it at the end of the round."""
+    """What was sent into the turn; `leave` asks to end it at the end of the round. `mono` (seconds) is when this was looked
+    at: what follows is timed from there.
+    """
 
     messages: tuple[Message, ...] = ()
     leave: bool = False
+    mono: float = 0.0
 
 
 @dataclass(slots=True)

@@ -113,14 +113,14 @@ CLEANED = (ToolSpec, ToolResult, Text)
 
 
 def _clean_result(part: ToolResult) -> ToolResult:
-    content: list[ResultPart] = [
-        replace(piece, text=clean_text(piece.text)) if isinstance(piece, Text) and _dirty(piece.text) else piece
-        for piece in part.content
-    ]
     if _dirty(part.ran) or _dirty(part.private):
         part = replace(part, ran=clean_text(part.ran), private=clean_text(part.private))
-    same = all(new is old for new, old in zip(content, part.content, strict=True))
-    return part if same else replace(part, content=tuple(content))
+    if not [piece for piece in part.content if isinstance(piece, Text) and _dirty(piece.text)]:
+        return part
+    content: tuple[ResultPart, ...] = tuple(
+        replace(piece, text=clean_text(piece.text)) if isinstance(piece, Text) else piece for piece in part.content
+    )
+    return replace(part, content=content)
 
 
 def _dirty(text: str) -> bool:

@@ -85,12 +85,27 @@ class Rank:
     in_reply: int
 
 
-def judge(run: Run, call: ToolCall, rank: Rank | None, decision: Decision | None = None) -> Flow[Judged]:
-    """The whole path of one call up to its start: limit, parse, validate, `before_tool`.
+@dataclass(slots=True)
+class Sifted:
+    """A call that may run, as far as the engine can say; plugins are asked about it."""
+
+    call: ToolCall
+    tool: Tool
+    arguments: Mapping[str, object]
+    decision: Decision | None
+
+
+def judge(run: Run, call: ToolCall, decision: Decision | None = None) -> Flow[Judged]:
+    """The whole path of a call that was judged by the limits before (on a resume), up to its start."""
+    one = sift(run, call, None, decision)
+    return (yield from put_before(run, one)) if isinstance(one, Sifted) else one
+
+
+def sift(run: Run, call: ToolCall, rank: Rank | None, decision: Decision | None = None) -> Judged | Sifted:
+    """The path of one call as far as no plugin has a say in it: limit, name, arguments; to its start, where none asks to judge
+    it.
 
     The limit is looked at first, since calls of unknown tools and with unreadable arguments count as well.
-
-    Arguments: `rank` is None for a call that was judged by the limits before (on a resume).
     """
     limit = _limit(run, call, rank) if rank is not None else ""
     if limit:
@@ -108,7 +123,7 @@ def judge(run: Run, call: ToolCall, rank: Rank | None, decision: Decision | None
     if isinstance(decision, Approve) and decision.arguments is not None:
         arguments = dict(decision.arguments)
     if "before_tool" in run.setup.hooks or tool.needs_approval:
-        return (yield from _passes(run, tool, call, arguments, decision))
+        return Sifted(call, tool, arguments, decision)
     try:
         kwargs = tool.validate(arguments)
     except ArgumentsError as error:
@@ -145,10 +160,9 @@ def _limit(run: Run, call: ToolCall, rank: Rank) -> str:
     return ""
 
 
-def _passes(
-    run: Run, tool: Tool, call: ToolCall, arguments: Mapping[str, object], decision: Decision | None
-) -> Flow[Judged]:
+def put_before(run: Run, one: Sifted) -> Flow[Judged]:
     """Validate and ask `before_tool`, again after each replacement of the arguments, so that all judged what runs."""
+    tool, call, arguments, decision = one.tool, one.call, one.arguments, one.decision
     raw = encode_json(arguments)
     for _ in range(PASSES):
         try:

@@ -89,13 +89,15 @@ class Ledger:
     def take(self, entry: Entry) -> None:
         """Count one entry of the turn."""
         body: Body = entry.body
+        if isinstance(body, Said):  # as most entries are
+            self._said(body)
+            return
         match body:
-            case Said():
-                self._said(body)
             case Started():
                 self.started += len(body.places)
                 for at, place in enumerate(body.places):
-                    self.marks[place] = Started((place,), (body.arguments[at],))
+                    one = len(body.places) == 1
+                    self.marks[place] = body if one else Started((place,), (body.arguments[at],))
             case Suspended() | Decided():
                 self.marks[body.place] = body
             case Spent():
@@ -118,7 +120,8 @@ class Ledger:
             self.errors = self.errors + 1 if result.is_error else 0
         elif said.stop is not None:
             self.rounds += 1
-            self.usage = self.usage + (said.usage or Usage())
+            if said.usage is not None:
+                self.usage = self.usage + said.usage
             self.truncated = self.truncated + 1 if said.stop == "length" else 0
             for call in message.calls:
                 self.tally.count(call)

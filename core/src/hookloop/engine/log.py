@@ -16,7 +16,7 @@ from typing import overload
 from hookloop_hookspecs import ContractError, Entry, HistoryError, Message, Origin, Said, Started, ToolCall
 from hookloop_hookspecs.entries import Body
 
-from .history import ENGINE, clean_strings
+from .history import clean_strings
 from .ledger import Ledger
 
 
@@ -78,16 +78,16 @@ class Group:
         """The places that have no result."""
         return [place for place in self.places if place not in self.results]
 
-    def messages(self) -> Iterator[Message]:
+    def messages(self) -> list[Message]:
         """The group as it is sent: message, results in call order, then what was said about them."""
-        yield self.said.message
         done = [self.results[place] for place in self.places if place in self.results]
-        yield from (said.message for said in done)
+        sent = [self.said.message, *[said.message for said in done]]
         if len(done) < len(self.calls):
-            return  # what was said about it waits, as it may not stand between a call and its result
-        yield from self.said.behind
+            return sent  # what was said about it waits, as it may not stand between a call and its result
+        sent += self.said.behind
         for said in done:
-            yield from said.behind
+            sent += said.behind
+        return sent
 
 
 class Log:
@@ -116,8 +116,7 @@ class Log:
         if not isinstance(body, (Said, Started)):
             body = clean_strings(body)  # marks of plugins and callers; messages were cleaned when they were made
         entry = Entry(self.number, self.turn, body)
-        reserved = self._admit(body)
-        self.number += 1 + reserved
+        self.number += 1 + (self._admit(body) if isinstance(body, Said) else 0)
         self._take(entry)
         self.unsaved.append(entry)
         return entry
@@ -130,7 +129,7 @@ class Log:
         (result,) = said.message.results
         if result.call_id != group.call(place).id:
             raise HistoryError(f"the result for {result.call_id!r} is not for the call {group.call(place).id!r}")
-        if said.message.origin == ENGINE:
+        if said.message.origin.kind == "engine" and not said.message.origin.turn:
             origin = Origin("engine", turn=self.turn, round=self.ledger.rounds)
             said = replace(said, message=replace(said.message, origin=origin))
         entry = Entry(place, self.turn, said)
@@ -151,10 +150,8 @@ class Log:
         """What was unsaved is stored."""
         self.unsaved = []
 
-    def _admit(self, body: Body) -> int:
-        """INV for one more entry: how many places it reserves."""
-        if not isinstance(body, Said):
-            return 0
+    def _admit(self, body: Said) -> int:
+        """INV for one more message: how many places it reserves."""
         message = body.message
         if message.role == "tool" or message.results:
             raise HistoryError("a result stands at its call's place and nowhere else")

@@ -200,9 +200,9 @@ def _rejudge(run: Run, group: Group, place: int) -> Flow[Judged | None]:
         given = mark.result or ToolResult("")
         return Judged(call, result=replace(given, call_id=call.id, name=call.name), origin=_decider(run))
     if not isinstance(mark, Decided):
-        return (yield from judge(run, call, None))
+        return (yield from judge(run, call))
     approvals = _approvals(run, place)
-    one = yield from judge(run, call, None, approvals[-1])
+    one = yield from judge(run, call, approvals[-1])
     return replace(one, decisions=_for_tool(run, place, approvals)) if one.tool is not None else one
 
 

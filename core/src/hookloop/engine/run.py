@@ -121,7 +121,7 @@ class StateBox:
     saved: str
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class Sent:
     """What is known of a round's request: by whom it was answered, how many messages it had, in how many attempts."""
 

@@ -73,7 +73,9 @@ def settle(run: Run, done: Done) -> Flow[PluginError | None]:
         _forget(run, job)
         yield from save(run)
         return None
-    finished = yield from _finished(run, job, done)
+    finished = _plain(run, job, done)
+    if "after_tool" in run.setup.hooks and not done.interrupted:
+        finished = yield from after(run, job.call, finished.said.message, finished.said.message.origin, ran=True)
     run.log.answer(job.place, finished.said)
     _forget(run, job)
     end(run, finished.stop)
@@ -86,17 +88,15 @@ def settle(run: Run, done: Done) -> Flow[PluginError | None]:
     return finished.error
 
 
-def _finished(run: Run, job: Job, done: Done) -> Flow[Finished]:
-    """The result of a job. One that was lost is the engine's to answer; every other one is put before `after_tool`."""
+def _plain(run: Run, job: Job, done: Done) -> Finished:
+    """The result of a job before any plugin saw it. One that was lost is the engine's to answer."""
     if done.interrupted:
         message = closing(job.call, "interrupted: the call had started, its effect is unknown")
         return Finished(Said(message), message.results[0])
     origin = Origin("tool", turn=run.turn_id, round=job.round)
     given = ToolResult(job.call.id, job.call.name, done.content, done.is_error, job.raw, done.private)
     message = Message("tool", clean((given,)), origin)
-    if "after_tool" not in run.setup.hooks:
-        return Finished(Said(message), message.results[0])
-    return (yield from after(run, job.call, message, origin, ran=True))
+    return Finished(Said(message), message.results[0])
 
 
 def _forget(run: Run, job: Job) -> None:

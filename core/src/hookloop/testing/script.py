@@ -15,6 +15,10 @@ Step: TypeAlias = "Item | Callable[[ModelRequest], Item]"
 """An item, or a function that makes one from the request."""
 
 
+USAGE = Usage(10, 5, total=15)
+"""What a scripted reply costs, unless it says so itself."""
+
+
 def say(text: str) -> Text:
     """Text that the model says."""
     return Text(text)
@@ -32,9 +36,9 @@ def think(text: str, signature: str = "signed") -> Thinking:
 
 def reply(*parts: str | Part, stop: StopReason | None = None, usage: Usage | None = None) -> Reply:
     """A whole reply; `stop` defaults to what the parts say."""
-    content = tuple(Text(part) if isinstance(part, str) else part for part in parts)
-    natural: StopReason = "calls" if any(isinstance(part, ToolCall) for part in content) else "end"
-    return Reply(content, stop or natural, usage or Usage(10, 5, total=15), "scripted")
+    content = tuple([Text(part) if isinstance(part, str) else part for part in parts])
+    natural: StopReason = "calls" if ToolCall in map(type, content) else "end"
+    return Reply(content, stop or natural, usage or USAGE, "scripted")
 
 
 def as_reply(item: Item) -> Reply:

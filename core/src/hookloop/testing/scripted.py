@@ -62,7 +62,7 @@ class ScriptedProvider(Provider):
             raise AssertionError(f"the script has {len(self.steps)} replies, and was asked for one more")
         step = self.steps[at]
         reply = as_reply(step(request) if callable(step) else step)
-        if not any(isinstance(part, Thinking) for part in reply.content):
+        if Thinking not in map(type, reply.content):
             return reply
         return replace(reply, content=tuple(self._tagged(part) for part in reply.content))
 
@@ -71,17 +71,19 @@ class ScriptedProvider(Provider):
             return replace(part, provider=self.name, family=self.family)
         return part
 
-    def _pieces(self, reply: Reply) -> Iterator[Delta]:
+    def _pieces(self, reply: Reply) -> list[Delta]:
         size = 7 if self.transport == "stream" else 1 << 30
+        pieces: list[Delta] = []
         index = 0
         for part in reply.content:
             if isinstance(part, Text):
-                yield from (TextDelta(piece) for piece in _cut(part.text, size))
+                pieces += [TextDelta(piece) for piece in _cut(part.text, size)]
             elif isinstance(part, Thinking):
-                yield from (ThinkingDelta(piece) for piece in _cut(part.text, size))
+                pieces += [ThinkingDelta(piece) for piece in _cut(part.text, size)]
             elif isinstance(part, ToolCall):
-                yield from (CallDelta(index, part.id, part.name, piece) for piece in _cut(part.raw, size))
+                pieces += [CallDelta(index, part.id, part.name, piece) for piece in _cut(part.raw, size)]
                 index += 1
+        return pieces
 
     def stream(self, request: ModelRequest) -> Iterator[Delta | Reply]:
         """The next reply of the script."""
@@ -97,5 +99,7 @@ class ScriptedProvider(Provider):
             yield item
 
 
-def _cut(text: str, size: int) -> Iterator[str]:
-    return (text[i : i + size] for i in range(0, len(text), size))
+def _cut(text: str, size: int) -> list[str]:
+    if 0 < len(text) <= size:
+        return [text]
+    return [text[i : i + size] for i in range(0, len(text), size)]
