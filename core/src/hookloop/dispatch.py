@@ -114,35 +114,32 @@ def _plain(chain: Sequence[Implementation], hook: str, arguments: Mapping[str, o
     returned: list[Returned] = []
     given = dict(arguments)
     for one in chain:
-        if one.owner.silent(hook):
+        owner = one.owner
+        if owner.disabled and owner.silent(hook):
             continue
-        given["turn"] = view(one.owner.name) if "turn" in one.names else None
-        got = yield from _asked(one, hook, given, fold)
-        if got is None:
-            continue
-        returned.append(got)
-        if got.error is not None and not got.skip:
-            break
+        given["turn"] = view(owner.name) if "turn" in one.names else None
+        try:
+            value = one.call(given)
+            if value is not None and not isinstance(value, str):
+                value = yield from _settled(one, value)
+            if fold and value is not None:
+                _fold(given, fold, value, owner.name, hook)
+        except Exception as raised:
+            error = RuntimeError("it raised StopIteration") if isinstance(raised, StopIteration) else raised
+            returned.append(owner.failed(hook, error))
+            if not returned[-1].skip:
+                break
+        else:
+            if value is not None:
+                returned.append(Returned(owner.name, owner.version, value))
     return returned
 
 
-def _asked(
-    one: Implementation, hook: str, given: dict[str, object], fold: str
-) -> Generator[Awaiting | Blocking, Any, Returned | None]:
-    """Ask one implementation; None where it had nothing to say."""
-    owner = one.owner
-    try:
-        value = one.call(given)
-        if inspect.isawaitable(value):
-            value = yield Awaiting(value, owner.timeout)
-        if isinstance(value, Iterator):
-            value = list(value)
-        if fold and value is not None:
-            _fold(given, fold, value, owner.name, hook)
-    except Exception as raised:
-        error = RuntimeError("it raised StopIteration") if isinstance(raised, StopIteration) else raised
-        return owner.failed(hook, error)
-    return Returned(owner.name, owner.version, value) if value is not None else None
+def _settled(one: Implementation, value: Any) -> Waits:
+    """What an implementation returned, waited for where it is a coroutine, and listed where it comes in pieces."""
+    if inspect.isawaitable(value):
+        value = yield Awaiting(value, one.owner.timeout)
+    return list(value) if isinstance(value, Iterator) else value
 
 
 def _fold(given: dict[str, object], fold: str, value: object, plugin: str, hook: str) -> None:

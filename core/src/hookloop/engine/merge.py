@@ -17,7 +17,8 @@ from hookloop_hookspecs.wellformed import fault
 from .effects import Returned
 from .history import clean, clean_text
 
-KINDS = (*VERDICTS, Narrow)
+ALONE = (str, Message, *VERDICTS, Narrow)
+"""What an implementation may return; all else that can be listed is a list of such."""
 
 
 @dataclass(slots=True)
@@ -53,6 +54,8 @@ class Merged:
 
     def conflicts(self, hook: str) -> list[str]:
         """Where plugins change the same thing in different ways, in words."""
+        if len(self.rulings) + len(self.narrows) < 2:
+            return []
         found: list[str] = []
         replaced = [(one.plugin, one.verdict.value) for one in self.rulings if isinstance(one.verdict, Replace)]
         _differ(found, hook, "replace the same thing", replaced)
@@ -87,7 +90,7 @@ def _items(one: Returned, hook: str) -> Iterable[object]:
     value = one.value
     if value is None:
         return ()
-    if isinstance(value, (str, Message, *KINDS)):
+    if isinstance(value, ALONE):
         return (value,)
     if isinstance(value, Iterable) and not isinstance(value, bytes | bytearray | Mapping):
         return value
@@ -95,13 +98,14 @@ def _items(one: Returned, hook: str) -> Iterable[object]:
 
 
 def _take(merged: Merged, one: Returned, hook: str, item: object, origin: Origin) -> None:
+    if isinstance(item, str) and hook in CONTRIBUTE:
+        merged.messages.append(Message("user", clean((Text(item),)), origin, "", hook == "recall"))
+        return
     if isinstance(item, Narrow):
         item = _narrow(item)
-    if trouble := "" if isinstance(item, str) else fault(item):
+    if trouble := fault(item):
         raise PluginError(one.plugin, hook, f"returned a {type(item).__name__} that cannot be used: {trouble}")
     match item:
-        case str() if hook in CONTRIBUTE:
-            merged.messages.append(Message("user", clean((Text(item),)), origin, "", hook == "recall"))
         case Message() if hook in CONTRIBUTE:
             _message(merged, one, hook, item, origin)
         case Narrow() if hook == "before_round":
