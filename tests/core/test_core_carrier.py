@@ -8,16 +8,17 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
 import pytest
 from going import go
+from pydantic import AfterValidator
 
 from hookloop import Agent, Outcome, tool
 from hookloop.engine.history import check
 from hookloop.memory import InProcessMemory
 from hookloop.testing import ScriptedProvider, call, say
-from hookloop_hookspecs import Batch, Delta, ModelRequest, ProviderError, Reply, hookimpl
+from hookloop_hookspecs import Batch, Delta, ModelRequest, ProviderError, Reply, TextDelta, hookimpl
 
 HERE = "the caller"
 MAIN = threading.main_thread().ident or 0
@@ -352,3 +353,141 @@ def test_a_turn_that_waits_for_its_model_keeps_no_other_turn_from_its_calls(tmp_
         assert agent.run("go", conversation="quick").text == "quick"
         first.join()
     assert texts == ["slow"]
+
+
+def test_no_more_calls_run_at_once_than_there_may_be_threads() -> None:
+    lock, now, most = threading.Lock(), [0], [0]
+
+    @tool
+    def work() -> str:
+        """Work."""
+        with lock:
+            now[0] += 1
+            most[0] = max(most[0], now[0])
+        time.sleep(0.002)
+        with lock:
+            now[0] -= 1
+        return "worked"
+
+    class Slow(ScriptedProvider):
+        """Calls five times in each conversation, and takes its time."""
+
+        def stream(self, request: ModelRequest) -> Iterator[Delta | Reply]:
+            time.sleep(0.002)
+            done = sum(message.role == "tool" for message in request.messages)
+            return iter([Reply((call("work", {}, id=f"c{done}"),), "calls") if done < 5 else Reply((say("done"),))])
+
+    with Agent(Slow(), tools=[work], config={"tools": {"workers": 2}}) as agent:
+        turns = [threading.Thread(target=agent.run, args=("go",), kwargs={"conversation": f"c{n}"}) for n in range(8)]
+        for turn in turns:
+            turn.start()
+        for turn in turns:
+            turn.join()
+        workers = [one for one in threading.enumerate() if one.name == "hookloop-worker"]
+    assert most[0] == 2
+    assert len(workers) <= 2
+
+
+def test_validators_run_on_the_callers_thread() -> None:
+    seen: list[str] = []
+
+    def look(value: str) -> str:
+        seen.append(where())
+        return value
+
+    @tool
+    def looks(text: Annotated[str, AfterValidator(look)]) -> str:
+        """Look at the text."""
+        return text
+
+    script = [call("looks", {"text": "a"}, id="c1"), call("looks", {"text": "b"}, id="c2"), say("done")]
+    with Agent(ScriptedProvider(script), tools=[looks]) as agent:
+        agent.run("go")
+    assert seen == [HERE, HERE]
+
+
+class Spans(Asked):
+    """Holds something of its context open while it streams, as tracing does; may be unable to close."""
+
+    def __init__(self, *script: Any, fails: bool = False) -> None:
+        super().__init__(*script)
+        self.fails = fails
+        self.open = 0
+        self.piece = threading.Event()
+        self.variable: contextvars.ContextVar[str] = contextvars.ContextVar("span", default="none")
+
+    def stream(self, request: ModelRequest) -> Iterator[Delta | Reply]:
+        if not any(message.role == "tool" for message in request.messages):
+            yield Reply((call("note", {"text": "one"}, id="c1"),), "calls")
+            return
+        self.open += 1
+        token = self.variable.set("open")
+        try:
+            while True:
+                yield TextDelta("a")
+                self.piece.set()
+        finally:
+            self.variable.reset(token)
+            self.open -= 1
+            if self.fails:
+                raise ValueError("it cannot be closed")
+
+
+@pytest.mark.parametrize("way", ["run", "stream"])
+@pytest.mark.parametrize(("how", "fails"), [("cancel", False), ("cancel", True), ("ctrl-c", False)])
+def test_a_stream_that_is_left_is_closed_where_it_was_begun(way: str, fails: bool, how: str) -> None:
+    provider = Spans(fails=fails)
+    came, told = "nothing", Told()
+    with Agent(provider, tools=[note], plugins=[told]) as agent:
+
+        def leave() -> None:
+            assert provider.piece.wait(20)
+            LEAVES[how](agent)
+
+        thread = threading.Thread(target=leave)
+        thread.start()
+        try:
+            go(agent, way, "go", conversation="c")
+        except KeyboardInterrupt:
+            came = "KeyboardInterrupt"
+        thread.join()
+    assert (came, told.outcomes[0].status) == LEFT[how]
+    assert provider.open == 0
+    assert any("did not close: ValueError: it cannot be closed" in text for text in told.outcomes[0].warnings) is fails
+
+
+@pytest.mark.parametrize("way", ["run", "stream"])
+def test_an_abort_that_fails_is_told_to_who_cancels_and_does_not_change_the_end(way: str) -> None:
+    asked, told = Deaf(), list[str]()
+
+    class Fails(Asked):
+        def abort(self, request: ModelRequest) -> None:
+            asked.end.set()
+            raise RuntimeError("no abort")
+
+    provider = Fails(two_calls(), at=2, act=asked)
+    with Agent(provider, tools=[note]) as agent:
+
+        def cancel() -> None:
+            assert asked.begun.wait(20)
+            try:
+                agent.cancel("c")
+            except RuntimeError as error:
+                told.append(str(error))
+
+        thread = threading.Thread(target=cancel)
+        thread.start()
+        outcome = go(agent, way, "go", conversation="c")
+        thread.join()
+    assert outcome.status == "cancelled"
+    assert told == ["no abort"]
+
+
+@pytest.mark.parametrize("way", ["run", "stream"])
+def test_a_provider_may_close_its_agent(way: str) -> None:
+    provider = Asked(two_calls(), at=2, act=lambda: agent.close())
+    agent = Agent(provider, tools=[note], config={"tools": {"cancel_grace": 30}})
+    began = time.monotonic()
+    outcome = go(agent, way, "go")
+    assert (outcome.status, results(outcome)) == ("cancelled", ["one on hookloop-worker"])
+    assert time.monotonic() - began < 20

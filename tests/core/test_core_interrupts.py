@@ -61,6 +61,39 @@ def test_ctrl_c_while_a_batch_is_stored_comes_out_with_the_outcome_of_a_turn_tha
 
 
 @pytest.mark.parametrize("way", ["run", "stream"])
+def test_ctrl_c_before_a_call_starts_says_that_it_did_not_run(way: str) -> None:
+    ran: list[Any] = []
+    memory = Interrupted(2, after=True)  # the batch with the reply and what is to start
+    with Agent(ScriptedProvider([EDIT]), tools=tools(ran), memory=memory) as agent:
+        with pytest.raises(KeyboardInterrupt) as raised:
+            go(agent, way, "go", conversation="c")
+        outcome: Outcome = raised.value.outcome  # type: ignore[attr-defined]  # set on whatever leaves a turn
+    texts = [result.text for message in outcome.new for result in message.results]
+    assert texts == ["not run: the turn ended before this call began"]
+    assert not ran
+
+
+class Unspeakable(Exception):
+    """Has no words, and ends the process where it is asked for them."""
+
+    def __str__(self) -> str:
+        raise SystemExit(3)
+
+
+@pytest.mark.parametrize("way", WAYS)
+def test_what_a_tool_raises_is_an_answer_whatever_it_does_when_it_is_read(way: str) -> None:
+    def odd() -> str:
+        """Raise."""
+        raise Unspeakable
+
+    with Agent(ScriptedProvider([call("odd", {}, id="c1"), say("done")]), tools=[tool(odd)]) as agent:
+        outcome = go(agent, way, "go")
+    assert outcome.text == "done"
+    (text,) = [result.text for message in outcome.new for result in message.results]
+    assert text.startswith("odd failed: ")
+
+
+@pytest.mark.parametrize("way", ["run", "stream"])
 @pytest.mark.parametrize("hook", ["after_turn", "on_event"])
 def test_a_plugin_that_exits_at_the_end_of_a_turn_leaves_it_stored_and_told(way: str, hook: str) -> None:
     class Leaves:

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from hookloop.drivers.workers import Workers
+from hookloop.drivers.workers import Task, Workers
 
 
 @pytest.fixture
@@ -69,4 +69,47 @@ def test_where_there_can_be_no_thread_nothing_is_counted(monkeypatch: pytest.Mon
     done: SimpleQueue[str] = SimpleQueue()
     workers.submit(lambda: done.put("served"), "notes")
     assert done.get(timeout=20) == "served"
+    assert workers.close(20) == []
+
+
+def test_a_call_that_is_over_cannot_be_given_up() -> None:
+    workers = Workers(1)
+    done: SimpleQueue[str] = SimpleQueue()
+    task = workers.submit(lambda: done.put("first"), "first")
+    assert done.get(timeout=20) == "first"
+    workers.submit(lambda: done.put("second"), "second")
+    assert done.get(timeout=20) == "second"  # so the thread is done with the first one
+    assert not workers.give_up(task)
+    assert workers.running_on == []
+    assert workers.close(20) == []
+
+
+def test_while_a_call_rests_another_one_takes_its_place_and_the_limit_holds_when_it_is_back() -> None:
+    workers = Workers(1)
+    tasks: list[Task] = []
+    ready, rest, back = threading.Event(), threading.Event(), threading.Event()
+    room: SimpleQueue[bool] = SimpleQueue()
+
+    def carries() -> None:
+        ready.wait(20)
+        workers.rest(tasks[0])
+        rest.set()
+        back.wait(20)
+        room.put(workers.resume(tasks[0]))
+
+    begun, end = threading.Event(), threading.Event()
+
+    def other() -> None:
+        begun.set()
+        end.wait(20)
+
+    workers.submit(carries, "carries", tasks.append)
+    workers.submit(other, "waits while the first one does not rest")
+    assert not begun.wait(0.05)
+    ready.set()
+    assert rest.wait(20)
+    assert begun.wait(20)
+    back.set()
+    assert not room.get(timeout=20)
+    end.set()
     assert workers.close(20) == []

@@ -17,6 +17,7 @@ from .errors import ConfigError
 from .mending import Fault, Faulty, mended
 from .parameters import ABSENT, EMPTY, Parameter, Reading
 from .redact import bounded, redact
+from .users_code import plain
 
 _CONTAINERS: Final = {
     "dict_type", "list_type", "tuple_type", "set_type", "frozen_set_type", "model_type", "model_attributes_type",
@@ -40,7 +41,9 @@ class _Untitled(GenerateJsonSchema):
 
 
 class ModelCheck:
-    """Checks arguments for a function's parameters and builds their values. `schema` is their JSON Schema."""
+    """Checks arguments for a function's parameters and builds their values. `schema` is their JSON Schema; `plain` says that no
+    code of users runs meanwhile.
+    """
 
     def __init__(self, reading: Reading) -> None:
         self._label = reading.label
@@ -52,6 +55,7 @@ class ModelCheck:
         self._filled = frozenset(k for k, p in zip(self._names, self._parameters, strict=True) if _fills(p))
         model, self.schema = self._build()
         self._validator = model.__pydantic_validator__
+        self.plain = plain(model.__pydantic_core_schema__)
         self._aliases = {name: alias for key, name in self._names.items() if (alias := _alias(model, key)) != name}
         self._known = tuple(self.schema["properties"])
 

@@ -36,6 +36,11 @@ class Signature:
     check: Callable[[Mapping[str, Any]], dict[str, Any]] = field(default=dict, repr=False)
     layout: Layout = field(default=Layout(), repr=False)
 
+    @property
+    def plain(self) -> bool:
+        """Does validating run no code of the tool's author (a validator, a model of their own)?"""
+        return bool(getattr(self.check, "plain", True))
+
     def validate(self, arguments: Mapping[str, Any]) -> dict[str, Any]:
         """The keyword arguments for the function, as Python values (models, dataclasses, enums are built).
 

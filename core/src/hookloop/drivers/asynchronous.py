@@ -123,17 +123,18 @@ class AsyncRun(Base):
         while True:
             effect = self._advance()
             if effect is None:
+                await self._drop_stream()
                 if self._renewing is not None:
                     await asyncio.wait({self._renewing})
                 if self._gone is not None:
                     gone, self._gone = self._gone, None
                     raise gone
                 return None
-            await self._answered(effect)
+            await self._settle(effect)
             if isinstance(effect, Emit):
                 return effect.event
 
-    async def _answered(self, effect: Effect[Any]) -> None:
+    async def _settle(self, effect: Effect[Any]) -> None:
         """Perform one effect and keep its answer, or what is to be thrown in its place."""
         try:
             if self._may_leave(effect):
@@ -323,10 +324,15 @@ class AsyncRun(Base):
         return piece
 
     async def _drop_stream(self) -> None:
+        """Close the stream; one that cannot be closed is told in a warning."""
         stream, self._stream = self._stream, None
-        if stream is not None:
+        if stream is None:
+            return
+        try:
             with anyio.CancelScope(shield=True):
                 await stream.aclose()
+        except Exception as error:
+            self._not_closed(self._provider_now, error)
 
     def _complete(self, request: ModelRequest) -> Reply:
         """For sync hooks in an async run: blocks the event loop, as a sync hook does."""

@@ -179,6 +179,7 @@ class Base:
         self.finished = False
         self._flow = turn(setup, request, self.run)
         self._answer: Any = None
+        self._standing: Effect[Any] | None = None  # the effect that was asked for and is not begun
         self._error: BaseException | None = None
         self._wish = False
         self._leaving = False
@@ -232,15 +233,21 @@ class Base:
         """Give the generator its answer and take its next effect; None when the turn is over."""
         try:
             if self._error is None:
-                return self._flow.send(self._answer)
-            error, self._error, self._answer = self._error, None, None
-            return self._flow.throw(error)
+                self._standing = self._flow.send(self._answer)
+            else:
+                error, self._error, self._answer = self._error, None, None
+                self._standing = self._flow.throw(error)
+            return self._standing
         except StopIteration as stop:
             self._over(stop.value)
             return None
         except BaseException as raised:
             self._over(getattr(raised, "outcome", None))
             raise
+
+    def _answered(self, answer: Any) -> None:
+        """The effect that stands has its answer."""
+        self._standing, self._answer = None, answer
 
     def _over(self, outcome: Outcome | None) -> None:
         self.finished = True
@@ -311,6 +318,10 @@ class Base:
         if isinstance(effect, Alive):
             return alive(effect.owner)
         raise AssertionError(f"no driver performs {effect!r}")
+
+    def _not_closed(self, provider: Any, error: Exception) -> None:
+        """How a turn ends is not changed by a stream that cannot be closed; that is told in a warning."""
+        self.run.warnings.append(f"a stream of {reference_of(provider)} did not close: {words(error)}")
 
     def _resolve(self, provider: object) -> Facts:
         found = self.world.resolve(provider)

@@ -14,11 +14,12 @@ from __future__ import annotations
 
 import contextvars
 import threading
+from contextlib import suppress
 from time import monotonic
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 from hookloop.engine.effects import Ask, Done, Effect, Emit, Inbox, Job, Next, NextResult, Now, Start, Store
-from hookloop_hookspecs import Reply
+from hookloop_hookspecs import Provider, Reply
 
 from .base import reference_of
 from .jobs import runs_on
@@ -28,6 +29,10 @@ if TYPE_CHECKING:
     from .sync import SyncRun
     from .workers import Task
 
+SHORTEST = 0.001
+"""Seconds of the caller's shortest wait, however hasty its tools are."""
+SOON = 0.25
+"""Seconds for the next piece of a provider that cannot be told to end."""
 Place: TypeAlias = Literal["engine", "tool", "model", "back", "left"]
 """Where the worker is: at the engine, inside foreign code, at its end, or left behind by the caller."""
 
@@ -43,77 +48,76 @@ class Carrier:
         self._effect: Effect[Any] | None = effect
         self._lock = threading.Lock()
         self._place: Place = "tool"
-        self._left_in = ""
+        self._left_in: Place | None = None
         self._wanted = False
         self._room = True
         self._error: BaseException | None = None
         self._task: Task | None = None
+        self._caller = threading.get_ident()
+        self._worker = 0
         self._job = run._schedule.begin()
         self._steps = run._body(self._job)
 
     # The caller's side.
 
-    def lend(self) -> Effect[Any] | None:
-        """Let a worker carry the turn; gives back the first effect that is the caller's to perform, None at the end.
+    def lend(self) -> None:
+        """Let a worker carry the turn, until it stands at an effect that is the caller's to perform.
 
         Raises what the engine raises at the end of a turn. Whatever strikes the caller while it waits (Ctrl-C, an alarm) is
-        thrown into the turn at the next effect that may be left, or comes out when the turn is over.
+        thrown into the turn at the next effect that may be left, or comes out when the turn is over. Nothing leaves this
+        while the worker has the drive.
         """
-        run, struck = self._run, self._submitted()
+        struck: BaseException | None = None
         until: float | None = None
-        while self._place != "back":
+        while True:
             try:
-                if until is None and (struck is not None or run._wished):
-                    until = monotonic() + run.world.grace
+                if self._task is None and self._place == "tool":
+                    self._submit(struck)
+                if self._place in ("back", "left"):
+                    break
+                if until is None and (struck is not None or self._run._wished):
+                    until = monotonic() + self._patience(struck)
                     self._want()
                 if self._taken(until):
                     break
                 self._wait(until)
             except BaseException as error:
                 struck = struck or error
+        self._run.live.thread = self._caller
         if self._left_in == "model":
             self._leave_provider()
+        if isinstance(struck, KeyboardInterrupt) and self._place == "back":
+            self._run._kept, self._run._wish, struck = self._run._kept or struck, True, None
         if self._error is not None:
-            raise self._error from struck
-        return self._given_back(struck) if self._place == "back" else self._go_on(struck)
+            raise self._error
+        if self._place == "left":
+            self._go_on(struck)
+        elif struck is not None:
+            self._given_back(struck)
 
-    def _given_back(self, struck: BaseException | None) -> Effect[Any] | None:
-        """Nothing was begun of the effect at which the turn stands. Where that may not be left, what struck is kept."""
-        run, effect = self._run, self._effect
-        if struck is not None and effect is not None and run._may_leave(effect):
-            run._failed(effect, struck)
-            return run._advance()
-        if struck is not None:
-            run._kept, run._wish = run._kept or struck, True
-        return effect
-
-    def _go_on(self, struck: BaseException | None) -> Effect[Any] | None:
-        """The worker is left behind in what it runs for an effect; that is the caller's now."""
-        run, effect = self._run, self._effect
-        assert effect is not None
-        if struck is not None:
-            run._failed(effect, struck)
-        else:
-            run._settle(effect)
-        return run._advance()
-
-    def _submitted(self) -> BaseException | None:
-        """Begin; gives back what struck meanwhile. A worker that cannot be had is a call that did not begin, as ever."""
-        try:
-            if not self._run._submit(self._job, self._work, self._keep):
-                self._place = "left"
-        except BaseException as error:
-            return error
-        return None
+    def _submit(self, struck: BaseException | None) -> None:
+        """Begin. A worker that cannot be had is a call that did not begin, as ever; one that was struck before is none either."""
+        if struck is not None or not self._run._submit(self._job, self._work, self._keep):
+            self._place = "left"
 
     def _keep(self, task: Task) -> None:
         self._task = self._run._tasks[self._job.place] = task
+
+    def _patience(self, struck: BaseException | None) -> float:
+        """Seconds that a provider may take to end, once the drive is wanted. One that cannot be told is left soon by who is
+        struck, since Ctrl-C would leave it at once where the caller itself asks it.
+        """
+        asked = self._run._asked
+        can = asked is not None and getattr(type(asked[0]), "abort", Provider.abort) is not Provider.abort
+        grace = self._run.world.grace
+        return grace if can or struck is None else min(grace, SOON)
 
     def _want(self) -> None:
         """Ask for the drive, and end what the worker waits for."""
         with self._lock:
             self._wanted = True
-        self._run._abort()
+        with suppress(Exception):  # a provider that cannot be ended is left
+            self._run._abort()
 
     def _taken(self, until: float | None) -> bool:
         """Take the drive where that is due: from a tool at once where it is wanted, or when it is out of time; from a provider
@@ -142,21 +146,46 @@ class Carrier:
         with self._lock:
             limits = [self._run._remaining() if self._place == "tool" else None, self._run._shortest]
         if until is not None:
-            limits.append(max(0.01, until - monotonic()))
-        self._run._wait_done(min((limit for limit in limits if limit is not None), default=None))
+            limits.append(until - monotonic())
+        soonest = min((limit for limit in limits if limit is not None), default=None)
+        self._run._wait(None if soonest is None else max(SHORTEST, soonest))
+
+    def _given_back(self, struck: BaseException) -> None:
+        """Nothing was begun of the effect at which the turn stands. Where that may not be left, what struck is kept."""
+        run, effect = self._run, self._effect
+        if effect is not None and run._may_leave(effect):
+            run._standing = None
+            run._failed(effect, struck)
+        else:
+            run._kept, run._wish = run._kept or struck, True
+
+    def _go_on(self, struck: BaseException | None) -> None:
+        """The worker is left behind in what it runs for an effect; that is the caller's now."""
+        run, effect = self._run, self._effect
+        assert effect is not None
+        if struck is None:
+            run._settle(effect)
+        else:
+            run._standing = None
+            run._failed(effect, struck)
 
     # The worker's side.
 
     def _work(self) -> None:
+        run, self._worker = self._run, threading.get_ident()
         try:
             if self._called(self._job):
                 self._carry()
         except BaseException as error:
             if self._place == "left":
-                raise  # a stream that cannot be closed: the turn is not ours any more
-            self._error = error  # what the turn ends with, which is the caller's to raise
+                raise  # the turn is not ours any more
+            if run.finished or self._effect is None:
+                self._error = error  # what the turn ends with, which is the caller's to raise
+            else:
+                run._standing = None
+                run._failed(self._effect, error)
         self._entered("back")
-        self._run._done.put(None)
+        run._wakes.put(None)
 
     def _carry(self) -> None:
         """Go on, up to an effect that is the caller's, or that the caller wants to perform."""
@@ -164,13 +193,15 @@ class Carrier:
         while True:
             effect = self._effect = run._advance()
             if effect is None or self._wanted or state.finishing or live.cancelled or run._wish:
+                if run._stream is not None:
+                    run._drop_stream()  # here, where it was begun: it may hold something of this context
                 return
             kind = type(effect)
             if kind is Next:
                 if not self._piece(effect):
                     return
             elif kind is Inbox or kind is Now:
-                run._answer = run._instant(effect)
+                run._answered(run._instant(effect))
             elif kind is NextResult:
                 if not (self._room and run._lends and self._next_call()):
                     return
@@ -178,7 +209,7 @@ class Carrier:
                 if not self._asked(effect):
                     return
             elif kind is Emit:  # nobody listens
-                run._answer = None
+                run._answered(None)
             elif kind is Start or kind is Store:  # of a store that does not block, else nothing would be lent
                 run._settle(effect)
             else:
@@ -193,12 +224,13 @@ class Carrier:
         try:
             provider = run._provider(effect.provider)
         except Exception as error:
+            run._standing = None
             run._failed(effect, error)
             return True
         if not callable(getattr(provider, "stream", None)):
             return False
         run._open_stream(provider, effect.request)
-        run._answer = None
+        run._answered(None)
         run.world.workers.rest(self._task)
         return True
 
@@ -221,6 +253,7 @@ class Carrier:
             run._tasks[job.place] = self._task
             self._task.what = job.tool.name
             self._steps = run._body(job)
+            run.live.thread = self._caller
             self._place = "tool"
         return self._called(job)
 
@@ -229,10 +262,11 @@ class Carrier:
         run = self._run
         done: Done = contextvars.copy_context().run(run._played, job, self._steps)
         if not self._entered("engine"):
-            run._done.put(done)
+            run._ends(done)
             return False
+        run.live.thread = self._worker
         run._schedule.ended(job.place)
-        run._answer = done
+        run._answered(done)
         return True
 
     def _piece(self, effect: Effect[Any]) -> bool:
@@ -242,6 +276,7 @@ class Carrier:
         assert stream is not None
         assert self._task is not None
         if not self._entered("model"):
+            run._drop_stream()
             return False
         piece, error = pull(stream)
         if not self._entered("engine"):
@@ -253,6 +288,7 @@ class Carrier:
         if error is not None or piece is None or isinstance(piece, Reply):
             self._room = run.world.workers.resume(self._task)
         run._now = effect
+        run._standing = None
         try:
             run._answer = run._received(piece, error)
         except BaseException as raised:

@@ -138,7 +138,7 @@ def _words(error: BaseException) -> str:
     """The exception's message; nothing where it has none that can be made."""
     try:
         return str(error)
-    except Exception:
+    except (Exception, SystemExit, GeneratorExit):  # its own code, which must end nobody else's thread or loop
         return ""
 
 

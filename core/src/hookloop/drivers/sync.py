@@ -34,7 +34,6 @@ from hookloop_hookspecs.events import Event, TurnBegan
 
 from .base import World, foreign, last_reply, no_abort, whole
 from .carrier import Carrier
-from .jobs import Schedule
 from .sync_jobs import SyncJobs, closed, pull
 
 IN_ROUND = ("before_round", "after_reply", "before_tool", "after_tool", "next_instructions")
@@ -69,6 +68,7 @@ class SyncRun(SyncJobs):
 
     def _over(self, outcome: Outcome | None) -> None:
         self.world.heart.forget(self._renew)
+        self._drop_stream()  # still open where Ctrl-C struck between two of its pieces
         super()._over(outcome)
 
     def _renew(self) -> None:
@@ -88,9 +88,8 @@ class SyncRun(SyncJobs):
         """What is left of the turn; nothing but what was kept where it is over."""
         if not self.finished:
             yield from self._events()
-        elif self._kept is not None:
-            kept, self._kept = self._kept, None
-            raise kept
+        else:
+            self._come_out()
 
     def __iter__(self) -> Iterator[Event]:
         self._require_entered()
@@ -105,7 +104,7 @@ class SyncRun(SyncJobs):
         return self.outcome
 
     def _events(self) -> Iterator[Event]:
-        while (effect := self._advance()) is not None:
+        while (effect := self._standing or self._advance()) is not None:
             self._settle(effect)
             if isinstance(effect, Emit):
                 yield effect.event
@@ -113,13 +112,11 @@ class SyncRun(SyncJobs):
 
     def _drive(self) -> None:
         """Play the turn to its end; nobody reads its events."""
-        effect = self._advance()
-        while effect is not None:
+        while (effect := self._standing or self._advance()) is not None:
             if isinstance(effect, NextResult) and self._lends:
-                effect = Carrier(self, effect).lend()
+                Carrier(self, effect).lend()
             else:
                 self._settle(effect)
-                effect = self._advance()
         self._come_out()
 
     def _come_out(self) -> None:
@@ -132,18 +129,23 @@ class SyncRun(SyncJobs):
     @property
     def _lends(self) -> bool:
         """May a worker carry the turn on from the result that is waited for?"""
-        return self._carried and self._schedule.single and not (self._leaving or self.run.finishing)
+        return self._carried and self._schedule.single and not (self._leaving or self.run.finishing or self._wished)
 
     @cached_property
     def _carried(self) -> bool:
-        """Does nothing in a round belong to the caller's thread? Else the drive would come back at once."""
+        """Does nothing in a round belong to the caller's thread? Hooks and stores that block do, and the drive would come back
+        at once; so does users' code that the engine runs (validators of arguments and of output), which nobody can leave.
+        """
         home, hooks = self.run.home, self.world.hooks
+        if self._heard or self.run.request.output is not None or any(map(hooks.has, IN_ROUND)):
+            return False
         stores = home is None or not self.run.inside or hooks.store(home.name) is not None
-        return stores and not self._heard and not any(map(hooks.has, IN_ROUND))
+        return stores and all(tool.signature.plain for tool in self.run.tools.values())
 
     def _settle(self, effect: Effect[Any]) -> None:
         """Perform an effect and keep its answer, or what is to be thrown in its place."""
         try:
+            self._standing = None
             self._answer = self._perform(effect)
         except BaseException as error:
             self._failed(effect, error)
@@ -155,7 +157,10 @@ class SyncRun(SyncJobs):
             if not self._may_leave(effect):
                 self._once_more(effect)
                 return
+            self._drop_stream()
             self._leaving, error = True, Cancelled()
+        if isinstance(effect, NextResult):
+            self._given = None  # what was to be given was not taken
         self._error = error
 
     def _once_more(self, effect: Effect[Any]) -> None:
@@ -183,9 +188,6 @@ class SyncRun(SyncJobs):
     def _ask(self, effect: Ask) -> None:
         self._open_stream(self._provider(effect.provider), effect.request)
 
-    def _start(self, effect: Start) -> None:
-        self._schedule = Schedule(effect.jobs, self.world.parallel)
-
     def _sleep(self, effect: Sleep) -> None:
         self._woken.wait(effect.seconds)
         self._check()
@@ -208,7 +210,7 @@ class SyncRun(SyncJobs):
     def _wake(self) -> None:
         """Somebody cancelled from another thread: let go of whatever this thread waits for."""
         self._woken.set()
-        self._done.put(None)
+        self._wakes.put(None)
         waiting = self._waiting
         if waiting is not None and self._may_leave(self._now):
             waiting.cancel()
@@ -293,8 +295,12 @@ class SyncRun(SyncJobs):
         raise foreign(provider, error) from error
 
     def _drop_stream(self) -> None:
-        stream, self._stream, self._asked = self._stream, None, None
-        closed(stream)
+        """Close the stream; one that cannot be closed is told in a warning."""
+        stream, asked, self._stream, self._asked = self._stream, self._asked, None, None
+        try:
+            closed(stream)
+        except Exception as error:
+            self._not_closed(asked[0] if asked is not None else self.run.facts, error)
 
     def _complete(self, request: ModelRequest) -> Reply:
         """Ask the turn's model for a plugin."""

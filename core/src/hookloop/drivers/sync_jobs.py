@@ -6,10 +6,11 @@ import queue
 import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import Future
+from contextlib import suppress
 from functools import cached_property, partial
 from typing import Any
 
-from hookloop.engine.effects import Done, Job
+from hookloop.engine.effects import Done, Job, Start
 from hookloop_hookspecs.redact import words
 
 from .base import Base
@@ -23,19 +24,27 @@ LONGEST = 0.5
 class SyncJobs(Base):
     """The calls of one run, from their start to what they come to.
 
-    Not for users: `SyncRun` adds the rest of the turn.
+    Not for users: `SyncRun` adds the rest of the turn. What a job came to stands in `_dones` until the engine has taken it: a
+    Ctrl-C between the two loses nothing.
     """
 
     def __init__(self, *args: Any) -> None:
         super().__init__(*args)
-        self._done: queue.SimpleQueue[Done | None] = queue.SimpleQueue()
+        self._wakes: queue.SimpleQueue[None] = queue.SimpleQueue()
         self._schedule = Schedule((), 1)
         self._tasks: dict[int, Task | Future[Any]] = {}
         self._begun: dict[int, float] = {}
-        self._stopped: list[Done] = []  # what the stopping of jobs brought so far
+        self._dones: dict[int, Done] = {}  # by place, in the order in which they came
+        self._given: int | None = None  # the place whose result was given to the engine last
+        self._unbegun: list[Done] = []
+        self._stopped: list[Done] | None = None  # what the stopping of jobs brought
 
     def _check(self) -> None:
         raise AssertionError("the run knows how it is left")
+
+    def _start(self, effect: Start) -> None:
+        self._schedule = Schedule(effect.jobs, self.world.parallel)
+        self._stopped, self._unbegun = None, []
 
     def _start_ready(self) -> None:
         for job in self._schedule.ready():
@@ -50,18 +59,24 @@ class SyncJobs(Base):
         try:
             self.world.workers.submit(work, job.tool.name, keep)
         except Exception as error:
-            self._done.put(
-                Done(job.place, began=False, warning=f"{job.tool.name} could not be started: {words(error)}")
-            )
+            self._ends(Done(job.place, began=False, warning=f"{job.tool.name} could not be started: {words(error)}"))
             return False
         return True
 
     def _on_thread(self, job: Job, steps: Body) -> None:
-        self._done.put(self._played(job, steps))
+        self._ends(self._played(job, steps))
+
+    def _ends(self, done: Done) -> None:
+        """A job is over; told on any thread. The first word counts."""
+        self._dones.setdefault(done.place, done)
+        self._wakes.put(None)
 
     def _played(self, job: Job, steps: Body) -> Done:
-        """Run a call on this thread."""
-        return play(steps, partial(self._begins, job), self._cancels.get(job.place, self._end).wait)
+        """Run a call on this thread. Whatever happens, it is over with a `Done`: others wait for it."""
+        try:
+            return play(steps, partial(self._begins, job), self._cancels.get(job.place, self._end).wait)
+        except BaseException as error:  # beside the tool itself: its wait for another attempt, its exception's words
+            return failed(job, f"{job.tool.name} failed: {type(error).__name__}", 0.0)
 
     def _begins(self, job: Job) -> None:
         self._begun[job.place] = time.monotonic()
@@ -74,7 +89,7 @@ class SyncJobs(Base):
             try:
                 done = await aplay(steps, partial(call_async, grace=self.world.grace), sleep_async)
             finally:
-                self._done.put(done)
+                self._ends(done)
 
         return self.world.portal.start(work)
 
@@ -82,28 +97,38 @@ class SyncJobs(Base):
         """The next job that is over, or has run out of time. Jobs that may start now do so first: not before the engine has
         judged the result it was given last.
         """
+        self._took()
         self._start_ready()
         while True:
             self._check()
-            done = self._wait_done(self._remaining())
-            if done is not None and self._schedule.ended(done.place):
-                return done
-            late = self._late()
-            if late is not None:
-                return late
+            place = next((place for place in list(self._dones) if place in self._schedule.running), None)
+            if place is not None:
+                self._given = place
+                return self._dones[place]
+            self._wait(self._remaining())
+            self._leave_late()
 
-    def _wait_done(self, seconds: float | None) -> Done | None:
-        """Wait for a job's end, or until something else happened, at most so many seconds."""
-        try:
-            return self._done.get(timeout=LONGEST if seconds is None else min(seconds, LONGEST))
-        except queue.Empty:
-            return None
+    def _took(self) -> None:
+        """The engine asks on, so it has the result that it was given last."""
+        if self._given is not None:
+            self._schedule.ended(self._given)
+            self._dones.pop(self._given, None)
+            self._given = None
+
+    def _wait(self, seconds: float | None) -> None:
+        """Wait until a job is over or something else happened, at most so many seconds."""
+        with suppress(queue.Empty):
+            self._wakes.get(timeout=LONGEST if seconds is None else min(seconds, LONGEST))
+
+    def _under_way(self) -> list[Job]:
+        """The jobs that run."""
+        return [job for place, job in list(self._schedule.running.items()) if place not in self._dones]
 
     def _remaining(self) -> float | None:
         """Seconds until the next running job is out of time."""
         limited = [
-            (place, timeout)
-            for place, job in self._schedule.running.items()
+            (job.place, timeout)
+            for job in self._under_way()
             if not job.tool.is_async
             and (timeout := self._timeout(job.tool)) is not None  # async ones: the portal's edge
         ]
@@ -118,21 +143,14 @@ class SyncJobs(Base):
         limits = (self._timeout(tool) for tool in self.run.tools.values() if not tool.is_async)
         return min((limit for limit in limits if limit is not None), default=None)
 
-    def _late(self) -> Done | None:
-        """A job in a thread that ran out of time: it is given up, its thread runs on."""
+    def _leave_late(self) -> None:
+        """Jobs in threads that ran out of time are over: they are told, and left; their threads run on."""
         now = time.monotonic()
-        for place, job in list(self._schedule.running.items()):
-            timeout, began = self._timeout(job.tool), self._begun.get(place)  # noted for calls in threads alone
+        for job in self._under_way():
+            timeout, began = self._timeout(job.tool), self._begun.get(job.place)  # noted for calls in threads alone
             if timeout is not None and began is not None and now >= began + timeout:
-                return self._give_up(job, timeout)
-        return None
-
-    def _give_up(self, job: Job, timeout: float) -> Done:
-        """A job ran out of time; its thread is told, and left."""
-        self._schedule.ended(job.place)
-        warning = self._abandon(job)
-        text = f"{job.tool.name} ran longer than {timeout:g} s and was left; its effect is unknown"
-        return failed(job, text, timeout, warning)
+                text = f"{job.tool.name} ran longer than {timeout:g} s and was left; its effect is unknown"
+                self._dones.setdefault(job.place, failed(job, text, timeout, self._abandon(job)))
 
     def _abandon(self, job: Job) -> str:
         """Wait no longer for a job; gives back a warning where it runs on in its thread."""
@@ -144,11 +162,14 @@ class SyncJobs(Base):
 
     def _stop_jobs(self, cancel: bool) -> list[Done]:
         """Start no further job; wait for those that run, or (also once somebody wishes so) cancel them and wait for the
-        grace.
+        grace. May be performed again where Ctrl-C came meanwhile.
         """
-        self._stopped += self._schedule.halt()
+        if self._stopped is not None:
+            return self._stopped
+        self._took()
+        self._unbegun += self._schedule.halt()
         until: float | None = None
-        while self._schedule.running:
+        while self._under_way():
             if until is None and (cancel or self._wished):
                 until = time.monotonic() + self.world.grace
                 self._cancel_jobs()
@@ -156,30 +177,23 @@ class SyncJobs(Base):
             left = None if until is None else until - time.monotonic()
             if left is not None and left <= 0:
                 break
-            done = self._wait_done(_least(left, self._remaining()))
-            if done is not None and self._schedule.ended(done.place):
-                self._stopped.append(done)
-            elif (late := self._late()) is not None:
-                self._stopped.append(late)
-        self._stopped += [self._left(job) for job in list(self._schedule.running.values())]
-        dones, self._stopped = self._stopped, []
-        return dones
+            self._wait(_least(left, self._remaining()))
+            self._leave_late()
+        for job in self._under_way():
+            self._dones.setdefault(job.place, Done(job.place, interrupted=True, warning=self._abandon(job)))
+        over = [done for place, done in list(self._dones.items()) if place in self._schedule.running]
+        self._stopped = [*self._unbegun, *over]
+        return self._stopped
 
     def _cancel_jobs(self) -> None:
         """Tell all tools, and take back what no thread took up."""
         self._stop_tools()
-        for place in list(self._schedule.running):
-            task = self._tasks.get(place)
+        for job in self._under_way():
+            task = self._tasks.get(job.place)
             if isinstance(task, Future):
                 task.cancel()
             elif task is None or self.world.workers.withdraw(task):
-                self._schedule.ended(place)
-                self._stopped.append(Done(place, began=False))
-
-    def _left(self, job: Job) -> Done:
-        """A job that did not end within the grace."""
-        self._schedule.ended(job.place)
-        return Done(job.place, interrupted=True, warning=self._abandon(job))
+                self._dones.setdefault(job.place, Done(job.place, began=False))
 
 
 def _least(a: float | None, b: float | None) -> float | None:

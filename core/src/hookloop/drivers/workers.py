@@ -22,13 +22,14 @@ GIVEN_UP = 64
 class Task:
     """One call on a worker thread."""
 
-    __slots__ = ("begun", "context", "given_up", "run", "what")
+    __slots__ = ("begun", "context", "ended", "given_up", "run", "what")
 
     def __init__(self, run: Callable[[], Any], what: str) -> None:
         self.context = contextvars.copy_context()
         self.run = run
         self.what = what
         self.begun = False
+        self.ended = False
         self.given_up = False
 
 
@@ -102,26 +103,31 @@ class Workers:
             return True
 
     def _returned(self, task: Task) -> bool:
-        """A call is over: does its thread serve on? One that was given up was replaced."""
+        """A call is over: does its thread serve on? One that was given up was replaced; one too many ends."""
         with self._lock:
+            task.ended = True
             self._resting.discard(task)
-            if task.given_up:
+            surplus = self._counted > self._limit  # so there are others, who serve whatever waits
+            if task.given_up or surplus:
                 self._given_up.discard(task)
+                self._threads.discard(threading.current_thread())
                 return False
             self._idle += 1
             return True
 
     def rest(self, task: Task) -> None:
         """This call's thread runs no tool for a while (it carries a turn and asks a model), so another one may."""
-        self._resting.add(task)
-        if self._queued > self._idle:
-            with self._lock, suppress(RuntimeError):  # where no thread is to be had, what waits goes on waiting
-                self._spawn()
+        with self._lock:
+            self._resting.add(task)
+            if self._queued > self._idle and self._counted < self._limit and not self._closed:
+                with suppress(RuntimeError):  # where no thread is to be had, what waits goes on waiting
+                    self._spawn()
 
     def resume(self, task: Task) -> bool:
-        """It is back. False where meanwhile enough others run tools, so that its next one must queue."""
-        self._resting.discard(task)
-        return len(self._threads) <= self._limit or self._counted <= self._limit
+        """It is back. False where others took its place meanwhile, so that its next call must queue."""
+        with self._lock:
+            self._resting.discard(task)
+            return self._counted <= self._limit
 
     @property
     def _counted(self) -> int:
@@ -141,6 +147,8 @@ class Workers:
         with self._lock:
             if not task.begun:
                 task.given_up = True
+                return False
+            if task.ended:
                 return False
             self._resting.discard(task)
             if len(self._given_up) < GIVEN_UP:

@@ -151,6 +151,8 @@ def commit(run: Run, placed: Sequence[Placed]) -> Flow[tuple[Job, ...]]:
             yield from hooked.tell(run, done.said.behind)
     jobs = tuple([_job(run, place, one) for place, one, _ in placed if one.tool is not None])
     if jobs:
+        run.jobs = {job.place: job for job in jobs}
+        run.running, run.started = True, False
         run.add(Started(tuple([job.place for job in jobs]), tuple([job.raw for job in jobs])))
     run.collect()
     yield from save(run)

@@ -19,8 +19,6 @@ def work(run: Run, jobs: tuple[Job, ...]) -> Flow[None]:
     """Run the jobs to their ends. A Stop or a failing `after_tool` lets no further job start; what runs is answered."""
     if not jobs:
         return
-    run.jobs = {job.place: job for job in jobs}
-    run.running, run.started = True, False
     yield Start(jobs)
     run.started = True
     failed: PluginError | None = None
