@@ -28,7 +28,7 @@ def words(error: BaseException) -> str:
     name = type(error).__name__
     try:
         text = bounded(redact(str(error)))
-    except Exception:  # it is a stranger's, and may fail at this too
+    except (Exception, SystemExit, GeneratorExit):  # it is a stranger's, and may fail at this too
         text = ""
     return f"{name}: {text}" if text else name
 
