@@ -332,7 +332,7 @@ class AsyncRun(Base):
             with anyio.CancelScope(shield=True):
                 await stream.aclose()
         except Exception as error:
-            self._not_closed(self._provider_now, error)
+            self._not_closed(error)
 
     def _complete(self, request: ModelRequest) -> Reply:
         """For sync hooks in an async run: blocks the event loop, as a sync hook does."""

@@ -319,9 +319,9 @@ class Base:
             return alive(effect.owner)
         raise AssertionError(f"no driver performs {effect!r}")
 
-    def _not_closed(self, provider: Any, error: Exception) -> None:
+    def _not_closed(self, error: Exception) -> None:
         """How a turn ends is not changed by a stream that cannot be closed; that is told in a warning."""
-        self.run.warnings.append(f"a stream of {reference_of(provider)} did not close: {words(error)}")
+        self.run.warnings.append(f"a stream of {self.run.facts.reference} did not close: {words(error)}")
 
     def _resolve(self, provider: object) -> Facts:
         found = self.world.resolve(provider)

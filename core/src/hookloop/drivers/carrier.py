@@ -23,7 +23,7 @@ from hookloop_hookspecs import Provider, Reply
 
 from .base import reference_of
 from .jobs import runs_on
-from .sync_jobs import closed, pull
+from .sync_jobs import pull, shut
 
 if TYPE_CHECKING:
     from .sync import SyncRun
@@ -76,8 +76,8 @@ class Carrier:
                 if self._place in ("back", "left"):
                     break
                 if until is None and (struck is not None or self._run._wished):
-                    until = monotonic() + self._patience(struck)
                     self._want()
+                    until = monotonic() + self._patience(struck)
                 if self._taken(until):
                     break
                 self._wait(until)
@@ -193,8 +193,7 @@ class Carrier:
         while True:
             effect = self._effect = run._advance()
             if effect is None or self._wanted or state.finishing or live.cancelled or run._wish:
-                if run._stream is not None:
-                    run._drop_stream()  # here, where it was begun: it may hold something of this context
+                self._shut()
                 return
             kind = type(effect)
             if kind is Next:
@@ -233,6 +232,21 @@ class Carrier:
         run._answered(None)
         run.world.workers.rest(self._task)
         return True
+
+    def _shut(self) -> None:
+        """Close the stream that is open, here, where it was begun: it may hold something of this context. It is foreign code, in
+        which the caller may leave this thread.
+        """
+        run = self._run
+        if run._stream is None:
+            return
+        with self._lock:
+            self._place = "model"
+        trouble = shut(run._stream)
+        if self._entered("engine"):
+            if trouble is not None:
+                run._not_closed(trouble)
+            run._stream = run._asked = None
 
     def _entered(self, place: Place) -> bool:
         """Go to another place; False where the caller took the drive, or wants it before foreign code is entered."""
@@ -276,16 +290,20 @@ class Carrier:
         assert stream is not None
         assert self._task is not None
         if not self._entered("model"):
-            run._drop_stream()
+            self._shut()
             return False
         piece, error = pull(stream)
+        last = error is not None or piece is None or isinstance(piece, Reply)
+        trouble = shut(stream) if last else None
         if not self._entered("engine"):
-            closed(stream)
+            shut(stream)
             return False
+        if trouble is not None:
+            run._not_closed(trouble)
         if self._wanted:
-            run._drop_stream()
+            self._shut()
             return False
-        if error is not None or piece is None or isinstance(piece, Reply):
+        if last:
             self._room = run.world.workers.resume(self._task)
         run._now = effect
         run._standing = None

@@ -34,7 +34,7 @@ from hookloop_hookspecs.events import Event, TurnBegan
 
 from .base import World, foreign, last_reply, no_abort, whole
 from .carrier import Carrier
-from .sync_jobs import SyncJobs, closed, pull
+from .sync_jobs import SyncJobs, pull, shut
 
 IN_ROUND = ("before_round", "after_reply", "before_tool", "after_tool", "next_instructions")
 """Hooks that are asked in every round, on the caller's thread."""
@@ -296,11 +296,10 @@ class SyncRun(SyncJobs):
 
     def _drop_stream(self) -> None:
         """Close the stream; one that cannot be closed is told in a warning."""
-        stream, asked, self._stream, self._asked = self._stream, self._asked, None, None
-        try:
-            closed(stream)
-        except Exception as error:
-            self._not_closed(asked[0] if asked is not None else self.run.facts, error)
+        trouble = shut(self._stream)
+        if trouble is not None:
+            self._not_closed(trouble)
+        self._stream = self._asked = None
 
     def _complete(self, request: ModelRequest) -> Reply:
         """Ask the turn's model for a plugin."""

@@ -103,6 +103,8 @@ class SyncJobs(Base):
             self._check()
             place = next((place for place in list(self._dones) if place in self._schedule.running), None)
             if place is not None:
+                while not self._wakes.empty():
+                    self._wakes.get()
                 self._given = place
                 return self._dones[place]
             self._wait(self._remaining())
@@ -208,8 +210,12 @@ def pull(stream: Iterator[Any]) -> tuple[Any, BaseException | None]:
         return None, error
 
 
-def closed(stream: object) -> None:
-    """Close a stream that is not read on."""
+def shut(stream: object) -> Exception | None:
+    """Close a stream that is not read on; gives back why it could not be closed."""
     close = getattr(stream, "close", None)
-    if close is not None:
-        close()
+    try:
+        if close is not None:
+            close()
+    except Exception as error:
+        return error
+    return None
