@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import signal
 import threading
 import time
 from contextlib import suppress
@@ -17,7 +18,7 @@ from hookloop import Agent, Outcome, tool
 from hookloop.engine.history import check
 from hookloop.memory import InProcessMemory
 from hookloop.testing import ScriptedProvider, call, say
-from hookloop_hookspecs import Batch, Conflict, LoadQuery, PluginError, Stop, TurnEnded, hookimpl
+from hookloop_hookspecs import Batch, Conflict, LoadQuery, PluginError, Reply, Stop, TurnEnded, hookimpl
 
 
 class Interrupted(InProcessMemory):
@@ -91,6 +92,127 @@ def test_what_a_tool_raises_is_an_answer_whatever_it_does_when_it_is_read(way: s
     assert outcome.text == "done"
     (text,) = [result.text for message in outcome.new for result in message.results]
     assert text.startswith("odd failed: ")
+
+
+@pytest.mark.parametrize("way", ["run", "stream"])
+@pytest.mark.parametrize("presses", [1, 2])
+def test_ctrl_c_pressed_twice_ends_the_turn_as_once_and_waits_no_longer(way: str, presses: int) -> None:
+    begun, end, told = threading.Event(), threading.Event(), list[str]()
+
+    def slow() -> str:
+        """Hear nothing."""
+        begun.set()
+        end.wait(20)
+        return "slow"
+
+    def press() -> None:
+        assert begun.wait(20)
+        for _ in range(presses):
+            time.sleep(0.2)
+            signal.pthread_kill(threading.main_thread().ident or 0, signal.SIGINT)
+        time.sleep(0.3)
+        end.set()
+
+    ends = Hooked(after_turn=lambda outcome: told.append(outcome.status))
+    provider = ScriptedProvider([call("slow", {}, id="c1"), say("next")])
+    with Agent(provider, tools=[tool(slow)], plugins=[ends], config={"tools": {"cancel_grace": 10}}) as agent:
+        thread = threading.Thread(target=press)
+        thread.start()
+        with pytest.raises(KeyboardInterrupt) as raised:
+            go(agent, way, "go", conversation="c")
+        thread.join()
+        outcome: Outcome = raised.value.outcome  # type: ignore[attr-defined]  # set on whatever leaves a turn
+        texts = [result.text for message in outcome.new for result in message.results]
+        assert (outcome.status, told) == ("cancelled", ["cancelled"])
+        assert texts[0].startswith("slow" if presses == 1 else "interrupted")
+        agent.run("and now?", conversation="c")
+    assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
+
+
+@pytest.mark.parametrize("way", WAYS)
+def test_a_cancel_in_the_pause_before_another_attempt_makes_none(way: str) -> None:
+    attempts: list[float] = []
+
+    def pay() -> str:
+        """Fail once."""
+        attempts.append(time.monotonic())
+        raise ValueError("first")
+
+    tried = tool(pay, retries=1, retry_wait=5)
+    with Agent(ScriptedProvider([call("pay", {}, id="c1")]), tools=[tried]) as agent:
+
+        def cancel() -> None:
+            while not attempts:
+                time.sleep(0.01)
+            time.sleep(0.1)
+            agent.cancel("c")
+
+        thread = threading.Thread(target=cancel)
+        thread.start()
+        outcome = go(agent, way, "go", conversation="c")
+        thread.join()
+    assert outcome.status == "cancelled"
+    assert len(attempts) == 1
+
+
+@pytest.mark.parametrize("way", WAYS)
+def test_the_pause_before_another_attempt_is_none_of_its_time(way: str) -> None:
+    attempts: list[int] = []
+
+    def flaky() -> str:
+        """Fail once."""
+        attempts.append(1)
+        if len(attempts) == 1:
+            raise ValueError("first")
+        return "second"
+
+    tried = tool(flaky, retries=1, retry_wait=0.6, timeout=0.3)
+    with Agent(ScriptedProvider([call("flaky", {}, id="c1"), say("done")]), tools=[tried]) as agent:
+        outcome = go(agent, way, "go")
+    texts = [result.text for message in outcome.new for result in message.results]
+    assert (texts, outcome.warnings, len(attempts)) == (["second"], (), 2)
+
+
+@pytest.mark.parametrize("workers", [1, 2])
+def test_tools_that_run_agents_over_a_full_pool_are_served_beside_other_turns(workers: int) -> None:
+    inside, queued = threading.Barrier(workers + 1), threading.Event()
+
+    def outer(n: int) -> str:
+        """Run a turn of the same agent."""
+        inside.wait(20)
+        assert queued.wait(20)
+        return agent.run("inner", conversation=f"inner {n}").text
+
+    def work() -> str:
+        """Work."""
+        return "worked"
+
+    class Calls(ScriptedProvider):
+        def stream(self, request: Any) -> Any:
+            kind, _, n = request.conversation.partition(" ")
+            if any(message.role == "tool" for message in request.messages):
+                return iter([Reply((say("done"),))])
+            made = call("outer", {"n": int(n)}, id="c1") if kind == "outer" else call("work", {}, id="c1")
+            return iter([Reply((made,), "calls")])
+
+    texts: list[str] = []
+    with Agent(Calls(), tools=[tool(outer), tool(work)], config={"tools": {"workers": workers}}) as agent:
+
+        def turn(conversation: str) -> None:
+            texts.append(agent.run("go", conversation=conversation).text)
+
+        outers = [threading.Thread(target=turn, args=(f"outer {n}",), daemon=True) for n in range(workers)]
+        others = [threading.Thread(target=turn, args=(f"other {n}",), daemon=True) for n in range(2 * workers)]
+        for thread in outers:
+            thread.start()
+        inside.wait(20)
+        for thread in others:
+            thread.start()
+        time.sleep(0.1)  # so that their calls wait in the queue before the inner ones
+        queued.set()
+        for thread in (*outers, *others):
+            thread.join(20)
+    assert texts == ["done"] * (3 * workers)
 
 
 @pytest.mark.parametrize("way", ["run", "stream"])

@@ -63,6 +63,7 @@ class AsyncRun(Base):
         self.live.wake = self._wake
 
     async def __aenter__(self) -> Self:
+        self._require_new()
         self._enter()
         self._loop = asyncio.get_running_loop()
         self.live.task = asyncio.current_task()

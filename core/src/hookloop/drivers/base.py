@@ -107,7 +107,7 @@ class World:
     def _waits_for(self) -> bool:
         """Turns that this thread does not itself drive."""
         here = threading.get_ident()
-        return any(live.thread != here for live in list(self.live.values()))
+        return any(here not in (live.thread, live.caller) for live in list(self.live.values()))
 
     def running(self, conversation: str) -> Live:
         """The running turn of a conversation. Raises `NoOpenTurn`."""
@@ -179,7 +179,8 @@ class Base:
         self.finished = False
         self._flow = turn(setup, request, self.run)
         self._answer: Any = None
-        self._standing: Effect[Any] | None = None  # the effect that was asked for and is not begun
+        self._standing: Effect[Any] | None = None  # the effect that was asked for and has no answer yet
+        self._shield = False  # does the engine make its own steps?
         self._error: BaseException | None = None
         self._wish = False
         self._leaving = False
@@ -211,8 +212,6 @@ class Base:
         self.live.cancel(after_round=after_round)
 
     def _enter(self) -> None:
-        if self.entered:
-            raise RuntimeError("a stream is entered once; ask the agent for another one")
         self.entered = True
         self._alone = self.world.enter(self.live)
 
@@ -221,6 +220,10 @@ class Base:
         """May this turn hold a lease that must be renewed? (A suspension that was given may be taken over by the memory.)"""
         home = self.run.setup.home if self.run.request.suspended else self.run.home
         return home is not None and home.capabilities.versioned and home.placement == "inside"
+
+    def _require_new(self) -> None:
+        if self.entered:
+            raise RuntimeError("a stream is entered once; ask the agent for another one")
 
     def _require_entered(self) -> None:
         if not self.entered:
@@ -231,6 +234,7 @@ class Base:
 
     def _advance(self) -> Effect[Any] | None:
         """Give the generator its answer and take its next effect; None when the turn is over."""
+        self._shield = True
         try:
             if self._error is None:
                 self._standing = self._flow.send(self._answer)
@@ -242,12 +246,20 @@ class Base:
             self._over(stop.value)
             return None
         except BaseException as raised:
+            if (
+                inspect.getgeneratorstate(self._flow) != inspect.GEN_CLOSED
+            ):  # an alarm that struck behind the step: the turn is told in its next one
+                self._error = raised
+                return self._advance()
             self._over(getattr(raised, "outcome", None))
             raise
+        finally:
+            self._shield = False
 
     def _answered(self, answer: Any) -> None:
         """The effect that stands has its answer."""
-        self._standing, self._answer = None, answer
+        self._answer = answer
+        self._standing = None
 
     def _over(self, outcome: Outcome | None) -> None:
         self.finished = True

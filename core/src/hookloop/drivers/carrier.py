@@ -75,8 +75,11 @@ class Carrier:
                     self._submit(struck)
                 if self._place in ("back", "left"):
                     break
+                if self._run._pressed:
+                    self._run._pressed = False
+                    raise KeyboardInterrupt
                 if until is None and (struck is not None or self._run._wished):
-                    self._want()
+                    self._want(struck)
                     until = monotonic() + self._patience(struck)
                 if self._taken(until):
                     break
@@ -112,12 +115,13 @@ class Carrier:
         grace = self._run.world.grace
         return grace if can or struck is None else min(grace, SOON)
 
-    def _want(self) -> None:
-        """Ask for the drive, and end what the worker waits for."""
+    def _want(self, struck: BaseException | None) -> None:
+        """Ask for the drive, and end what the worker waits for (where a cancel has not done so)."""
         with self._lock:
             self._wanted = True
-        with suppress(Exception):  # a provider that cannot be ended is left
-            self._run._abort()
+        if struck is not None:
+            with suppress(Exception):  # a provider that cannot be ended is left
+                self._run._abort()
 
     def _taken(self, until: float | None) -> bool:
         """Take the drive where that is due: from a tool at once where it is wanted, or when it is out of time; from a provider
@@ -154,7 +158,6 @@ class Carrier:
         """Nothing was begun of the effect at which the turn stands. Where that may not be left, what struck is kept."""
         run, effect = self._run, self._effect
         if effect is not None and run._may_leave(effect):
-            run._standing = None
             run._failed(effect, struck)
         else:
             run._kept, run._wish = run._kept or struck, True
@@ -166,7 +169,6 @@ class Carrier:
         if struck is None:
             run._settle(effect)
         else:
-            run._standing = None
             run._failed(effect, struck)
 
     # The worker's side.
@@ -182,7 +184,6 @@ class Carrier:
             if run.finished or self._effect is None:
                 self._error = error  # what the turn ends with, which is the caller's to raise
             else:
-                run._standing = None
                 run._failed(self._effect, error)
         self._entered("back")
         run._wakes.put(None)
@@ -223,7 +224,6 @@ class Carrier:
         try:
             provider = run._provider(effect.provider)
         except Exception as error:
-            run._standing = None
             run._failed(effect, error)
             return True
         if not callable(getattr(provider, "stream", None)):
@@ -306,9 +306,8 @@ class Carrier:
         if last:
             self._room = run.world.workers.resume(self._task)
         run._now = effect
-        run._standing = None
         try:
-            run._answer = run._received(piece, error)
+            run._answered(run._received(piece, error))
         except BaseException as raised:
             run._failed(effect, raised)
         return True

@@ -94,8 +94,10 @@ def body(job: Job, context: ToolContext, detailed: bool, timeout: float | None) 
     """Run one call, with its retries, and make a `Done` of whatever happens. Whatever a tool does is an answer."""
     began = monotonic()
     tool = job.tool
-    attempt = 0
+    attempt, told = 0, ""
     while True:
+        if attempt and context.cancel.is_set():  # it came in the pause, from which it woke us
+            return failed(job, told, monotonic() - began)
         try:
             value = yield Invoke(job, context, timeout)
             break
@@ -110,8 +112,9 @@ def body(job: Job, context: ToolContext, detailed: bool, timeout: float | None) 
         except BaseException as error:  # whatever a tool raises is an answer, SystemExit too
             attempt += 1
             again = attempt <= tool.retries and isinstance(error, tool.retry_on) and not context.cancel.is_set()
+            told = _told(tool, error, detailed)
             if not again:
-                return failed(job, _told(tool, error, detailed), monotonic() - began)
+                return failed(job, told, monotonic() - began)
         yield Pause(tool.retry_wait)
     try:
         encoded = encode_result(value)

@@ -15,7 +15,8 @@ class Live:
     def __init__(self, conversation: str) -> None:
         self.conversation = conversation
         self.cancelled = False
-        self.thread = threading.get_ident()
+        self.caller = threading.get_ident()
+        self.thread = self.caller  # which drives the turn now
         self.task: object = None  # the task that drives the turn, in an event loop
         self.wake: Callable[[], None] = _nothing
         self._messages: list[Message] = []

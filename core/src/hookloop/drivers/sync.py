@@ -32,6 +32,7 @@ from hookloop_hookspecs import ModelRequest, Outcome, ProviderError, Reply
 from hookloop_hookspecs.errors import Cancelled
 from hookloop_hookspecs.events import Event, TurnBegan
 
+from . import presses
 from .base import World, foreign, last_reply, no_abort, whole
 from .carrier import Carrier
 from .sync_jobs import SyncJobs, pull, shut
@@ -54,17 +55,37 @@ class SyncRun(SyncJobs):
         self._waiting: Future[Any] | None = None
         self._woken = threading.Event()
         self._kept: BaseException | None = None  # what struck the caller, and comes out when the turn is over
+        self._pressed = False  # was Ctrl-C noted, and is not met yet?
+        self._hasty = False  # was it pressed again?
+        self._lent = False  # does a worker carry the turn?
         self.live.wake = self._wake
 
     def __enter__(self) -> Self:
-        self._enter()
+        self._require_new()
         try:
+            presses.watch(self)
+            self._enter()
             if self._leased:
                 self.world.heart.watch(self._renew)
         except BaseException:
             self._over(None)
+            presses.forget(self)
             raise
         return self
+
+    @property
+    def shielded(self) -> bool:
+        """Do steps run that belong together, so that Ctrl-C is only noted?"""
+        return self._shield or self._lent
+
+    def _again(self) -> bool:
+        """Was Ctrl-C pressed once more, so that no grace is waited for?"""
+        return self._hasty or (self._pressed and self._kept is not None)
+
+    def press(self) -> None:
+        """Ctrl-C was pressed in such a step; it is met at the next effect."""
+        self._pressed = True
+        self._wakes.put(None)
 
     def _over(self, outcome: Outcome | None) -> None:
         self.world.heart.forget(self._renew)
@@ -78,18 +99,18 @@ class SyncRun(SyncJobs):
             with suppress(Exception):
                 trampoline(waits, lambda step: portal_wait(self.world, step))
 
-    def __exit__(self, *_exc: object) -> None:
+    def __exit__(self, _kind: object, error: BaseException | None, _where: object) -> None:
         self._wish = True
-        if not self.finished or self._kept is not None:
-            for _ in self._drained():
+        try:
+            if self.finished:
+                self._come_out()
+            for _ in () if self.finished else self._events():
                 pass
-
-    def _drained(self) -> Iterator[Event]:
-        """What is left of the turn; nothing but what was kept where it is over."""
-        if not self.finished:
-            yield from self._events()
-        else:
-            self._come_out()
+        finally:
+            presses.forget(self)
+            if error is not None and self.outcome is not None and not hasattr(error, "outcome"):
+                with suppress(AttributeError):  # others' exceptions carry it as far as they let us
+                    error.outcome = self.outcome  # type: ignore[attr-defined]  # for whoever catches it
 
     def __iter__(self) -> Iterator[Event]:
         self._require_entered()
@@ -114,13 +135,22 @@ class SyncRun(SyncJobs):
         """Play the turn to its end; nobody reads its events."""
         while (effect := self._standing or self._advance()) is not None:
             if isinstance(effect, NextResult) and self._lends:
-                Carrier(self, effect).lend()
+                self._lend(effect)
             else:
                 self._settle(effect)
         self._come_out()
 
+    def _lend(self, effect: NextResult) -> None:
+        self._lent = True
+        try:
+            Carrier(self, effect).lend()
+        finally:
+            self._lent = False
+
     def _come_out(self) -> None:
         """The turn is over: what was kept until then, as a Ctrl-C, comes out."""
+        if self._pressed:
+            self._pressed, self._kept = False, self._kept or KeyboardInterrupt()
         if self._kept is not None:
             kept, self._kept = self._kept, None
             kept.outcome = self.outcome  # type: ignore[attr-defined]  # for whoever catches Ctrl-C
@@ -145,23 +175,32 @@ class SyncRun(SyncJobs):
     def _settle(self, effect: Effect[Any]) -> None:
         """Perform an effect and keep its answer, or what is to be thrown in its place."""
         try:
-            self._standing = None
-            self._answer = self._perform(effect)
+            if self._pressed:
+                self._pressed, self._kept, self._wish = False, self._kept or KeyboardInterrupt(), True
+            self._answered(self._perform(effect))
         except BaseException as error:
             self._failed(effect, error)
 
     def _failed(self, effect: Effect[Any], error: BaseException) -> None:
-        """Throw what happened in place of the answer. Ctrl-C ends the turn in order and comes out once that is done."""
-        if isinstance(error, KeyboardInterrupt) and self._kept is None:
-            self._kept, self._wish = error, True
-            if not self._may_leave(effect):
-                self._once_more(effect)
-                return
-            self._drop_stream()
-            self._leaving, error = True, Cancelled()
-        if isinstance(effect, NextResult):
-            self._given = None  # what was to be given was not taken
-        self._error = error
+        """Throw what happened in place of the answer. Ctrl-C ends the turn in order and comes out once that is done; pressed
+        again, it spares the grace.
+        """
+        self._shield = True
+        try:
+            if isinstance(error, KeyboardInterrupt):
+                self._hasty = self._kept is not None
+                self._kept, self._wish = self._kept or error, True
+                if not self._may_leave(effect):
+                    self._once_more(effect)
+                    return
+                self._drop_stream()
+                self._leaving, error = True, Cancelled()
+            if isinstance(effect, NextResult):
+                self._given = None  # what was to be given was not taken
+            self._error = error
+            self._standing = None
+        finally:
+            self._shield = False
 
     def _once_more(self, effect: Effect[Any]) -> None:
         """Ctrl-C came in an effect that may not be left: it is performed again, which stores take for a repeated batch. Plugins
@@ -169,11 +208,12 @@ class SyncRun(SyncJobs):
         """
         try:
             if isinstance(effect, CallHook | Emit):
-                self._answer = [] if isinstance(effect, CallHook) else None
+                self._answered([] if isinstance(effect, CallHook) else None)
             else:
-                self._answer = self._perform(effect)
+                self._answered(self._perform(effect))
         except BaseException as error:
             self._error = error
+            self._standing = None
 
     def _perform(self, effect: Effect[Any]) -> Any:
         self._now = effect
@@ -193,9 +233,15 @@ class SyncRun(SyncJobs):
         self._check()
 
     def _store(self, effect: Store) -> Any:
-        """A store that never blocks is called where we are."""
+        """A store that never blocks is called where we are, and Ctrl-C does not cut what it writes in two."""
         store = self.world.hooks.store(effect.memory)
-        return self._play(self._stored(effect)) if store is None else store(effect.batch)
+        if store is None:
+            return self._play(self._stored(effect))
+        self._shield = True
+        try:
+            return store(effect.batch)
+        finally:
+            self._shield = False
 
     def _emit(self, effect: Emit) -> None:
         if self._heard:

@@ -39,6 +39,9 @@ class SyncJobs(Base):
         self._unbegun: list[Done] = []
         self._stopped: list[Done] | None = None  # what the stopping of jobs brought
 
+    def _again(self) -> bool:
+        raise AssertionError("the run knows whether Ctrl-C was pressed again")
+
     def _check(self) -> None:
         raise AssertionError("the run knows how it is left")
 
@@ -74,12 +77,17 @@ class SyncJobs(Base):
     def _played(self, job: Job, steps: Body) -> Done:
         """Run a call on this thread. Whatever happens, it is over with a `Done`: others wait for it."""
         try:
-            return play(steps, partial(self._begins, job), self._cancels.get(job.place, self._end).wait)
+            return play(steps, partial(self._begins, job), partial(self._pauses, job))
         except BaseException as error:  # beside the tool itself: its wait for another attempt, its exception's words
             return failed(job, f"{job.tool.name} failed: {type(error).__name__}", 0.0)
 
     def _begins(self, job: Job) -> None:
         self._begun[job.place] = time.monotonic()
+
+    def _pauses(self, job: Job, seconds: float) -> None:
+        """Wait for the next attempt, whose time counts from its own beginning."""
+        self._begun.pop(job.place, None)
+        self._cancels.get(job.place, self._end).wait(seconds)
 
     def _on_portal(self, job: Job, steps: Body) -> Future[Any]:
         from .edges import aplay, call_async, sleep_async
@@ -164,11 +172,10 @@ class SyncJobs(Base):
 
     def _stop_jobs(self, cancel: bool) -> list[Done]:
         """Start no further job; wait for those that run, or (also once somebody wishes so) cancel them and wait for the
-        grace. May be performed again where Ctrl-C came meanwhile.
+        grace. May be performed again where Ctrl-C came meanwhile. What was given last may be among what it gives back.
         """
         if self._stopped is not None:
             return self._stopped
-        self._took()
         self._unbegun += self._schedule.halt()
         until: float | None = None
         while self._under_way():
@@ -177,7 +184,7 @@ class SyncJobs(Base):
                 self._cancel_jobs()
                 continue
             left = None if until is None else until - time.monotonic()
-            if left is not None and left <= 0:
+            if left is not None and (left <= 0 or self._again()):
                 break
             self._wait(_least(left, self._remaining()))
             self._leave_late()
@@ -194,6 +201,8 @@ class SyncJobs(Base):
             task = self._tasks.get(job.place)
             if isinstance(task, Future):
                 task.cancel()
+            elif task is None and job.tool.is_async:  # struck while it was started: perhaps it runs
+                self._dones.setdefault(job.place, Done(job.place, interrupted=True))
             elif task is None or self.world.workers.withdraw(task):
                 self._dones.setdefault(job.place, Done(job.place, began=False))
 

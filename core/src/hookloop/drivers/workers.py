@@ -22,7 +22,7 @@ GIVEN_UP = 64
 class Task:
     """One call on a worker thread."""
 
-    __slots__ = ("begun", "context", "ended", "given_up", "run", "what")
+    __slots__ = ("begun", "context", "ended", "given_up", "parent", "run", "what")
 
     def __init__(self, run: Callable[[], Any], what: str) -> None:
         self.context = contextvars.copy_context()
@@ -30,6 +30,7 @@ class Task:
         self.what = what
         self.begun = False
         self.ended = False
+        self.parent: threading.Thread | None = None  # the thread of this pool that waits for it
         self.given_up = False
 
 
@@ -45,6 +46,7 @@ class Workers:
         self._queued = 0
         self._given_up: set[Task] = set()
         self._resting: set[Task] = set()
+        self._waiting: dict[threading.Thread, int] = {}  # threads whose calls wait for calls of this pool, and how many
         self._closed = False
 
     def submit(self, run: Callable[[], Any], what: str, keep: Callable[[Task], None] | None = None) -> Task:
@@ -58,13 +60,23 @@ class Workers:
         with self._lock:
             if self._closed:
                 raise RuntimeError("the agent is closed")
-            nested = threading.current_thread() in self._threads  # a tool that runs an agent must not wait for itself
-            room = nested or self._counted < self._limit
-            if self._queued >= self._idle and room:
+            here = threading.current_thread()
+            if here in self._threads:  # a tool that runs an agent waits for this call, and must not wait for itself
+                task.parent = here
+                self._waiting[here] = self._waiting.get(here, 0) + 1
+            if self._queued >= self._idle and (task.parent is not None or self._counted < self._limit):
                 self._spawn()
             self._queued += 1
-        self._tasks.put(task)
+            self._tasks.put(task)
         return task
+
+    def _over(self, task: Task) -> None:
+        """Nobody waits for this call any more. The lock is held."""
+        parent, task.parent = task.parent, None
+        if parent is not None:
+            left = self._waiting[parent] = self._waiting[parent] - 1
+            if not left:
+                del self._waiting[parent]
 
     def _spawn(self) -> None:
         """One more thread; counted once it runs. It waits for the lock, which is held here."""
@@ -97,6 +109,7 @@ class Workers:
         """A call is taken up; one that was withdrawn meanwhile is dropped."""
         with self._lock:
             if task.given_up:
+                self._over(task)
                 self._idle += 1
                 return False
             task.begun = True
@@ -106,6 +119,7 @@ class Workers:
         """A call is over: does its thread serve on? One that was given up was replaced; one too many ends."""
         with self._lock:
             task.ended = True
+            self._over(task)
             self._resting.discard(task)
             surplus = self._counted > self._limit  # so there are others, who serve whatever waits
             if task.given_up or surplus:
@@ -131,13 +145,15 @@ class Workers:
 
     @property
     def _counted(self) -> int:
-        """How many threads count against the limit."""
-        return len(self._threads) - len(self._given_up) - len(self._resting)
+        """How many threads count against the limit: those that can serve, or run a call of their own."""
+        return len(self._threads) - len(self._given_up) - len(self._resting) - len(self._waiting)
 
     def withdraw(self, task: Task) -> bool:
         """Take back a call that no thread took up yet; False where one did."""
         with self._lock:
             task.given_up = task.given_up or not task.begun
+            if not task.begun:
+                self._over(task)
             return not task.begun
 
     def give_up(self, task: Task) -> bool:
@@ -147,9 +163,11 @@ class Workers:
         with self._lock:
             if not task.begun:
                 task.given_up = True
+                self._over(task)
                 return False
             if task.ended:
                 return False
+            self._over(task)
             self._resting.discard(task)
             if len(self._given_up) < GIVEN_UP:
                 if self._queued > self._idle:

@@ -117,8 +117,8 @@ class Log:
             body = clean_strings(body)  # marks of plugins and callers; messages were cleaned when they were made
         entry = Entry(self.number, self.turn, body)
         self.number += 1 + (self._admit(body) if isinstance(body, Said) else 0)
-        self._take(entry)
         self.unsaved.append(entry)
+        self._take(entry)
         return entry
 
     def answer(self, place: int, said: Said) -> Entry:
@@ -133,8 +133,8 @@ class Log:
             origin = Origin("engine", turn=self.turn, round=self.ledger.rounds)
             said = replace(said, message=replace(said.message, origin=origin))
         entry = Entry(place, self.turn, said)
-        self._take(entry)
         self.unsaved.append(entry)
+        self._take(entry)
         return entry
 
     def replay(self, entries: Iterable[Entry]) -> None:

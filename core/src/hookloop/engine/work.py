@@ -34,6 +34,7 @@ def work(run: Run, jobs: tuple[Job, ...]) -> Flow[None]:
 def _stop(run: Run, failed: PluginError | None) -> Flow[PluginError | None]:
     """Let no further job begin, and take what those that run come to; gives back the first failure meanwhile."""
     dones = yield from StopJobs(False).ask()
+    dones = [done for done in dones if done.place in run.jobs]
     run.over.update((done.place, done) for done in dones)  # so that none is lost where the turn is left meanwhile
     for done in dones:
         if done.began:
