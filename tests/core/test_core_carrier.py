@@ -491,3 +491,34 @@ def test_a_provider_may_close_its_agent(way: str) -> None:
     outcome = go(agent, way, "go")
     assert (outcome.status, results(outcome)) == ("cancelled", ["one on hookloop-worker"])
     assert time.monotonic() - began < 20
+
+
+@pytest.mark.parametrize("way", ["run", "stream"])
+def test_a_signal_handler_may_close_the_agent_whose_turn_it_interrupts(way: str) -> None:
+    asked, took = Deaf(), list[float]()
+
+    class Ends(Asked):
+        def abort(self, request: ModelRequest) -> None:
+            asked.end.set()
+
+    def close(*_: object) -> None:
+        began = time.monotonic()
+        agent.close()
+        took.append(time.monotonic() - began)
+
+    def knock() -> None:
+        assert asked.begun.wait(20)
+        time.sleep(0.1)  # so that it does not come just before the wait
+        signal.pthread_kill(MAIN, signal.SIGUSR1)
+
+    agent = Agent(Ends(two_calls(), at=2, act=asked), tools=[note], config={"tools": {"cancel_grace": 10}})
+    old = signal.signal(signal.SIGUSR1, close)
+    try:
+        thread = threading.Thread(target=knock)
+        thread.start()
+        outcome = go(agent, way, "go")
+        thread.join()
+    finally:
+        signal.signal(signal.SIGUSR1, old)
+    assert outcome.status == "cancelled"
+    assert took[0] < 15  # it does not wait for the turn that its own thread must end; workers have the grace
