@@ -9,32 +9,20 @@ from typing import Any
 
 import anyio
 import pytest
+from going import Told
 from scenarios import EDIT, READ, Hooked, SendFrom, tools
 
-from hookloop import Agent, Outcome, ToolContext, tool
+from hookloop import Agent, ToolContext, tool
 from hookloop.engine.history import check
 from hookloop.testing import ScriptedProvider, call, say
-from hookloop_hookspecs import ModelRequest, NoOpenTurn, ProviderError, TextDelta, hookimpl
+from hookloop_hookspecs import ModelRequest, NoOpenTurn, ProviderError, TextDelta
 
 SCRIPT = [[EDIT, READ], call("alone", {"n": 1}, id="c3"), say("a longer answer")]
 
 
-class Ends:
-    """Counts `after_turn`."""
-
-    name = "ends"
-
-    def __init__(self) -> None:
-        self.outcomes: list[Outcome] = []
-
-    @hookimpl
-    def after_turn(self, outcome: Outcome) -> None:
-        self.outcomes.append(outcome)
-
-
-def make(script: list[Any] = SCRIPT, *more: Any, **parameters: Any) -> tuple[Agent, Ends, ScriptedProvider]:
+def make(script: list[Any] = SCRIPT, *more: Any, **parameters: Any) -> tuple[Agent, Told, ScriptedProvider]:
     """An agent with a script, and its witness."""
-    ends = Ends()
+    ends = Told()
     provider = ScriptedProvider([*script])
     return (
         Agent(provider, tools=[*tools([]), *parameters.pop("tools", [])], plugins=[ends, *more], **parameters),

@@ -18,31 +18,23 @@ from hookloop_hookspecs.quick import quick
 from hookloop_hookspecs.wellformed import _checks, _sound, fault
 
 
-@dataclass(frozen=True, slots=True)
-class Slow:
-    """As it is generated."""
+def made() -> Any:
+    """A class with every kind of field."""
 
-    name: str
-    parts: list[str] = field(default_factory=list)
-    count: int = 3
-    made: list[str] = field(default_factory=list)
+    @dataclass(frozen=True, slots=True)
+    class Kind:
+        name: str
+        parts: list[str] = field(default_factory=list)
+        count: int = 3
+        made: list[str] = field(default_factory=list)
 
-    def __post_init__(self) -> None:
-        self.made.append(f"{self.name} {self.count}")
+        def __post_init__(self) -> None:
+            self.made.append(f"{self.name} {self.count}")
+
+    return Kind
 
 
-@quick
-@dataclass(frozen=True, slots=True)
-class Fast:
-    """The same, quick."""
-
-    name: str
-    parts: list[str] = field(default_factory=list)
-    count: int = 3
-    made: list[str] = field(default_factory=list)
-
-    def __post_init__(self) -> None:
-        self.made.append(f"{self.name} {self.count}")
+Slow, Fast = made(), quick(made())
 
 
 def test_a_quick_class_has_the_same_parameters_and_makes_the_same() -> None:
@@ -51,12 +43,12 @@ def test_a_quick_class_has_the_same_parameters_and_makes_the_same() -> None:
     assert (one.name, one.parts, one.count, one.made) == ("a", [], 3, ["a 3"])
     assert (other.name, other.parts, other.count, other.made) == ("b", ["c"], 4, ["b 4"])
     assert one.parts is not Fast("a").parts
-    with pytest.raises(TypeError, match=r"Fast.__init__\(\) missing 1 required positional argument: 'name'"):
-        Fast()  # type: ignore[call-arg]  # that is the fault
+    with pytest.raises(TypeError, match=r"Kind.__init__\(\) missing 1 required positional argument: 'name'"):
+        Fast()
     with pytest.raises(TypeError, match="unexpected keyword argument 'nam'"):
-        Fast(nam="a")  # type: ignore[call-arg]  # that is the fault
+        Fast(nam="a")
     with pytest.raises(FrozenInstanceError):
-        one.name = "c"  # type: ignore[misc]  # that is the fault
+        one.name = "c"
 
 
 @pytest.mark.parametrize(

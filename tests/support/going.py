@@ -8,9 +8,23 @@ from typing import Any
 import pytest
 
 from hookloop import Agent, Outcome
+from hookloop_hookspecs import hookimpl
 
 WAYS = ("run", "stream", "arun", "astream")
 each_way = pytest.mark.parametrize("way", WAYS)
+
+
+class Told:
+    """Notes the outcomes that plugins are told."""
+
+    name = "told"
+
+    def __init__(self) -> None:
+        self.outcomes: list[Outcome] = []
+
+    @hookimpl
+    def after_turn(self, outcome: Outcome) -> None:
+        self.outcomes.append(outcome)
 
 
 def go(agent: Agent, way: str, prompt: Any, **arguments: Any) -> Outcome:

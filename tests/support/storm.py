@@ -15,7 +15,9 @@ from collections.abc import Sequence
 from contextlib import suppress
 from typing import Any
 
-from hookloop import Agent, Limits, Outcome, tool
+from going import Told
+
+from hookloop import Agent, Limits, tool
 from hookloop.engine.history import check
 from hookloop.memory import InProcessMemory
 from hookloop.testing import ScriptedProvider, call, say
@@ -24,19 +26,6 @@ from hookloop_hookspecs import Entry, LoadQuery, NoOpenTurn, TurnEnded, hookimpl
 MAIN = threading.main_thread().ident or 0
 ROUNDS = 30
 FREE = Limits(rounds=None, tool_calls=None, per_tool=None)
-
-
-class Told:
-    """Notes what plugins are told."""
-
-    name = "told"
-
-    def __init__(self) -> None:
-        self.outcomes: list[Outcome] = []
-
-    @hookimpl
-    def after_turn(self, outcome: Outcome) -> None:
-        self.outcomes.append(outcome)
 
 
 class Adds:

@@ -61,11 +61,14 @@ class Workers:
             if self._closed:
                 raise RuntimeError("the agent is closed")
             here = threading.current_thread()
-            if here in self._threads:  # a tool that runs an agent waits for this call, and must not wait for itself
+            nested = (
+                here in self._threads
+            )  # a tool that runs an agent waits for this call, and must not wait for itself
+            if self._queued >= self._idle and (nested or self._counted < self._limit):
+                self._spawn()
+            if nested:
                 task.parent = here
                 self._waiting[here] = self._waiting.get(here, 0) + 1
-            if self._queued >= self._idle and (task.parent is not None or self._counted < self._limit):
-                self._spawn()
             self._queued += 1
             self._tasks.put(task)
         return task
